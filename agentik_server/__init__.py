@@ -1,0 +1,2 @@
+"""The Agentik server: sessions, the durable queue, agents, the store, dictation."""
+
