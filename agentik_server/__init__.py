@@ -1,2 +1,1 @@
 """The Agentik server: sessions, the durable queue, agents, the store, dictation."""
-

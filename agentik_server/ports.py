@@ -1,0 +1,145 @@
+"""The ports: what the application needs of the world, as protocols. Real adapters and the tests' fakes implement them.
+
+Holds no behaviour. Nothing here may be awaited by `app.py` or the domain: what takes time is answered by a happening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agentik_server.domain.happenings import Happening
+from agentik_server.domain.message import Attachment
+
+
+class Reply(Protocol):
+    """The answer to one request of an editor; exactly one of the two is called, once."""
+
+    def result(self, value: object) -> None:
+        """Answer with a JSON-able value (camelCase keys, as PROTOCOL.md has it)."""
+
+    def refuse(self, reason: str, message: str, data: Mapping[str, object] | None = None) -> None:
+        """Answer with error 4000 and `data.reason`."""
+
+
+class Editor(Protocol):
+    """The client at the other end of stdio. Calls return at once; order is kept."""
+
+    def notify(self, method: str, params: Mapping[str, object]) -> None:
+        """Send a notification ("agentik/..."). Frames may be merged while the pipe is full (see editor/outbox)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferState:
+    """Answer to agentik/readBuffer. `text` only when `modified`."""
+
+    loaded: bool
+    modified: bool
+    text: str | None = None
+
+
+class OpenBuffers(Protocol):
+    """Files that are open in the editor (B50). Raises TimeoutError when the editor does not answer in 2 s."""
+
+    async def read(self, path: str) -> BufferState | None:
+        """State of the buffer of the absolute `path`; None where the editor has no such buffers."""
+
+    async def write(self, path: str, text: str) -> tuple[bool, str | None] | None:
+        """(applied, reason) of writing through the buffer; None where the editor has no such buffers: use the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """How to run one agent (a row of the catalogue, or the user's own). `command` is argv."""
+
+    agent_id: str
+    name: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    mcp_servers: tuple[object, ...] = ()
+    install_hint: str = ""
+    login_hint: str = ""
+    quirks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a link needs to bring up one session's agent."""
+
+    session_id: str
+    spec: AgentSpec
+    cwd: str
+    agent_session_id: str | None  # to be continued by resume or load (B40)
+    attachments_dir: str  # readable for the agent besides cwd (B49)
+    extra_roots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPolicy:
+    """The settings that an agent link obeys. Times in seconds; permission values "allow" | "ask" | "deny"."""
+
+    startup_s: float = 60.0
+    keepalive_s: float = 60.0
+    quiet_s: float = 0.08  # B37: no updates for so long before the next prompt
+    quiet_limit_s: float = 1.0
+    files_read: str = "allow"
+    files_write: str = "allow"
+    terminal: str = "ask"
+    trace: bool = False
+    log_dir: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBlock:
+    """One user message of a prompt (one block each with `queue.drain = "all"`, B17)."""
+
+    text: str
+    attachments: Sequence[Attachment] = ()
+
+
+class AgentLink(Protocol):
+    """One session's agent process and its ACP connection. Calls return at once; what happens is told to `tell`.
+
+    The link announces every step of B38 with ConnectionChanged. After AgentExited it may be started again.
+    """
+
+    def start(self, launch: Launch, attempt: int) -> None:
+        """Spawn, initialize, open the session; ends in AgentReady or StartFailed. No effect while starting or up."""
+
+    def prompt(self, turn_id: str, blocks: Sequence[PromptBlock], *, quiet: bool) -> None:
+        """Write session/prompt; ends in PromptAnswered, PromptNotWritten or AgentExited. `quiet`: B37's wait first."""
+
+    def cancel(self, turn_id: str) -> None:
+        """session/cancel, or drop a prompt not yet written (then PromptNotWritten). Kills the turn's terminals."""
+
+    def answer_permission(self, permission_id: str, option_id: str | None) -> None:
+        """None = cancelled."""
+
+    def answer_question(self, question_id: str, action: str, content: object) -> None: ...
+
+    def call(self, token: str, method: str, params: Mapping[str, object]) -> None:
+        """A request of session control ("set_mode" {modeId}, "set_config_option" {configId, value}, "authenticate"
+        {methodId}, "delete" {}, "close" {}); ends in CallAnswered(token, ...)."""
+
+    def stop(self) -> None:
+        """In order: stdin closed, TERM, KILL of the group (B47); ends in AgentExited(wanted=True)."""
+
+    def kill(self) -> None:
+        """KILL of the group at once; ends in AgentExited(wanted=True)."""
+
+
+class Agents(Protocol):
+    """Makes links and knows the catalogue."""
+
+    def link(self, session_id: str, tell: Callable[[Happening], None]) -> AgentLink:
+        """A new, not started link."""
+
+
+class Timers(Protocol):
+    """One-shot timers by name. Setting a name again replaces its timer."""
+
+    def set(self, name: tuple[str, ...], seconds: float) -> None:
+        """Ends in `App.timer_fired(name)`."""
+
+    def cancel(self, name: tuple[str, ...]) -> None: ...
