@@ -1,4 +1,4 @@
---- Checks a value against a type in LuaCATS notation, and spells "did you mean". Pure: no options, no messages to the user.
+--- Checks a value against a type in LuaCATS notation and finds "did you mean". Pure: knows no option, shows nothing.
 
 local M = {}
 
