@@ -11,6 +11,7 @@ from typing import Protocol
 
 from agentik_server.domain.happenings import Happening
 from agentik_server.domain.message import Attachment
+from agentik_server.domain.saves import Outcome, Page, Read, Write
 
 
 class Reply(Protocol):
@@ -143,3 +144,13 @@ class Timers(Protocol):
         """Ends in `App.timer_fired(name)`."""
 
     def cancel(self, name: tuple[str, ...]) -> None: ...
+
+
+class Store(Protocol):
+    """The database of one home folder. Calls return at once; writes are carried out in the order of the calls."""
+
+    def write(self, write: Write, done: Callable[[Outcome], None]) -> None:
+        """One transaction (several may share a commit). `done` is called in order, after the commit (B5)."""
+
+    def read(self, read: Read, done: Callable[[Page], None]) -> None:
+        """Answered from a committed state that holds every write whose `done` was called before."""
