@@ -59,17 +59,19 @@ class PendingItem:
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """The queue as it is shown: committed, at `revision`. `urgent`: its head goes next whatever the pause says."""
+    """The queue as it is shown: committed, at `revision`. `urgent`: its head goes next whatever the pause says.
+
+    `held_until`: somebody edits the list, nothing is drained before (B16); milliseconds since the epoch, 0 = not held.
+    """
 
     items: tuple[PendingItem, ...] = ()
     pause: Pause | None = None
-    held: bool = False
+    held_until: int = 0
     urgent: bool = False
     revision: int = 0
 
-    @property
-    def may_drain(self) -> bool:
-        return bool(self.items) and (self.urgent or (self.pause is None and not self.held))
+    def may_drain(self, now: int) -> bool:
+        return bool(self.items) and (self.urgent or (self.pause is None and self.held_until <= now))
 
 
 @dataclass(frozen=True, slots=True)

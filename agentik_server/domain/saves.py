@@ -430,6 +430,7 @@ class SessionPage:
     queue: QueueView
     asks: tuple[Permission | Question, ...]
     revision: int
+    mail_waiting: bool = False  # PostMail rows that the owner has not taken
 
 
 @dataclass(frozen=True, slots=True)
