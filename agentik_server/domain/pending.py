@@ -158,8 +158,10 @@ class Queue:
         return replace(moved, waiting=(head, *moved.waiting[1:]), pause=None)
 
     def put_back(self, items: tuple[Waiting, ...], pause: Pause | None) -> Queue:
-        """B26: what was claimed and certainly not sent is at the head again, in its order."""
-        return replace(self, waiting=(*items, *self.waiting)).paused_by_itself(pause)
+        """B26: what was claimed and certainly not sent is at the head again, in its order; only urgent ones precede."""
+        urgent = tuple(item for item in self.waiting if item.urgent)
+        others = tuple(item for item in self.waiting if not item.urgent)
+        return replace(self, waiting=(*urgent, *items, *others)).paused_by_itself(pause)
 
     def paused(self) -> Queue:
         """B28: by the user. An empty idle queue is never paused."""
