@@ -148,6 +148,7 @@ class EndTurn:
     messages: tuple[Message, ...]
     pause: Pause | None
     now: int
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +424,20 @@ Read = ReadSession | ReadMessages | ReadSessions | SearchMessages | ReadStatus
 
 
 @dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """A turn's row. `written`: it is journaled (see Journal); `stop_reason` is None while it runs."""
+
+    turn_id: str
+    message_id: str  # of the first message of the user
+    written: bool
+    stop_reason: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionPage:
+    """`turn` is the session's newest turn, if there ever was one."""
+
     facts: SessionFacts
     messages: tuple[Message, ...]
     more: bool
@@ -431,6 +445,7 @@ class SessionPage:
     asks: tuple[Permission | Question, ...]
     revision: int
     mail_waiting: bool = False  # PostMail rows that the owner has not taken
+    turn: TurnFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -746,6 +746,7 @@ class Session:
                 messages=self._transcript.take_dirty(),
                 pause=conclusion.pause,
                 now=now,
+                error=conclusion.error,
             )
         )
 
