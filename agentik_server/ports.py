@@ -15,7 +15,7 @@ from agentik_server.domain.saves import Outcome, Page, Read, Write
 
 
 class Reply(Protocol):
-    """The answer to one request of an editor; exactly one of the two is called, once."""
+    """The answer to one request of an editor: one of the two is called, once. A second call is logged as a bug."""
 
     def result(self, value: object) -> None:
         """Answer with a JSON-able value (camelCase keys, as PROTOCOL.md has it)."""
@@ -24,11 +24,51 @@ class Reply(Protocol):
         """Answer with error 4000 and `data.reason`."""
 
 
+@dataclass(frozen=True, slots=True)
+class InitializeOptions:
+    """What the client said at `initialize`. `settings` override the settings file key by key (nested objects)."""
+
+    home: str | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+class StartupError(Exception):
+    """The application cannot start. `str()`: one line for a person; `reason`: data.reason of error 4000."""
+
+    def __init__(self, line: str, reason: str = "startFailed") -> None:
+        super().__init__(line)
+        self.reason = reason
+
+
+class Application(Protocol):
+    """What the editor side talks to. All calls come from the event loop's thread, in the order of the wire."""
+
+    async def start(self, options: InitializeOptions) -> str:
+        """Open everything; returns the database's id. Called again after a StartupError if the client tries again.
+
+        Raises StartupError.
+        """
+
+    def request(self, method: str, params: Mapping[str, object], reply: Reply) -> None:
+        """One request, by its short name ("sendMessage"), with validated params: camelCase keys, unknown ones dropped,
+        optional ones that were not given absent, documented defaults filled in.
+
+        Answers through `reply`, now or later. May raise Refused instead; any other exception is logged as a bug and
+        answered with -32603. Never called before `start` has returned or after `close`.
+        """
+
+    async def close(self) -> None:
+        """Save and stop everything in order (B61), after a StartupError too. Called once, the last call."""
+
+
 class Editor(Protocol):
     """The client at the other end of stdio. Calls return at once; order is kept."""
 
     def notify(self, method: str, params: Mapping[str, object]) -> None:
-        """Send a notification ("agentik/..."). Frames may be merged while the pipe is full (see editor/outbox)."""
+        """Send a notification ("agentik/..."); `params` must not be changed afterwards.
+
+        Frames may be merged while the pipe is full (see editor/outbox).
+        """
 
 
 @dataclass(frozen=True, slots=True)

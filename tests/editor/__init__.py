@@ -1,0 +1,1 @@
+"""Tests of the editor side of the server, over real pipes."""
