@@ -85,11 +85,11 @@ local function check_prototype(file, proto)
   end
   for pc = 1, info.bytecodes - 1 do
     local instruction = util.funcbc(proto, pc)
-    local opcode = bit.band(instruction, 0xff)
-    if opcode == READ or opcode == WRITE then
+    local code = bit.band(instruction, 0xff)
+    if code == READ or code == WRITE then
       local name = util.funck(proto, -bit.rshift(instruction, 16) - 1)
       local line = util.funcinfo(proto, pc).currentline
-      if opcode == WRITE then
+      if code == WRITE then
         report(file, line, 'writes the global %s', name)
       elseif not ALLOWED[name] then
         report(file, line, 'reads the global %s', name)
