@@ -142,7 +142,10 @@ local MODES = { n = 'normal', i = 'insert', v = 'visual', x = 'visual' }
 local function keys_section()
   local lines = {}
   local titles = {
-    chat = 'Chat', compose = 'Compose', pending = 'Pending list', diff = 'Diff',
+    chat = 'Chat',
+    compose = 'Compose',
+    pending = 'Pending list',
+    diff = 'Diff',
     permission = 'While a permission is open, in chat and compose',
   }
   for _, view in ipairs((views())) do

@@ -7,6 +7,7 @@
 
 local config = require('agentik.config')
 local patch = require('agentik.buffers.patch')
+local save = require('agentik.buffers.save')
 local text_of = require('agentik.buffers.text')
 
 local M = {}
@@ -56,17 +57,6 @@ function M.find(path)
   return found
 end
 
----@param path string
----@return string?
-local function read_file(path)
-  local handle = io.open(path, 'rb')
-  local bytes = handle and handle:read('*a')
-  if handle then
-    handle:close()
-  end
-  return bytes
-end
-
 --- Answers agentik/readBuffer.
 ---@param path string absolute
 ---@return agentik.buffers.ReadResult
@@ -85,105 +75,13 @@ function M.read(path)
   return { loaded = true, modified = true, text = text }
 end
 
---- Language servers get didSave from an autocommand that a write without autocommands does not run.
----@param buf integer
----@param text string
-local function tell_language_servers(buf, text)
-  for _, client in ipairs(vim.lsp.get_clients({ bufnr = buf })) do
-    local sync = (client.server_capabilities or {}).textDocumentSync
-    local save = type(sync) == 'table' and sync.save
-    if save then
-      local params = { textDocument = { uri = vim.uri_from_bufnr(buf) } }
-      if type(save) == 'table' and save.includeText then
-        params.text = text
-      end
-      -- Neovim 0.10 has client.notify(method, params), 0.11 a method of that name that takes both forms.
-      client.notify('textDocument/didSave', params)
-    end
-  end
-end
-
----@param buf integer
----@param content agentik.buffers.Content
-local function set_format(buf, content)
-  local options = vim.bo[buf]
-  options.fileformat, options.endofline = content.fileformat, content.endofline
-  options.bomb, options.endoffile = content.bomb, false
-end
-
----@param buf integer
-local function save(buf)
-  local fixendofline = vim.bo[buf].fixendofline
-  vim.bo[buf].fixendofline = false
-  local quiet = config.get().buffers.autocmds and '' or 'noautocmd '
-  local ok, problem = pcall(vim.api.nvim_buf_call, buf, function()
-    vim.cmd('silent keepalt ' .. quiet .. 'write!')
-  end)
-  vim.bo[buf].fixendofline = fixendofline
-  if not ok then
-    error(problem, 0)
-  end
-end
-
----@param problem any
----@return string one line
-local function one_line(problem)
-  local text = tostring(problem):gsub('^.-Vim%b():', ''):gsub('%s*\n%s*', ' ')
-  return text
-end
-
---- Puts `text` into the buffer as one undo step and onto the disk. When the disk refuses, the buffer is as before.
----@param buf integer
----@param text string
----@return string? reason nil when done
-local function put(buf, text)
-  local content = text_of.from_text(text, buf)
-  local bytes, exact = text_of.to_bytes(text, buf, content.bomb)
-  if not bytes then
-    return ('the text has characters that the encoding of the file (%s) cannot hold'):format(vim.bo[buf].fileencoding)
-  end
-  local options, path = vim.bo[buf], vim.api.nvim_buf_get_name(buf)
-  if vim.uv.fs_stat(path) and not vim.uv.fs_access(path, 'W') then
-    return 'the file may not be written'
-  end
-  local before = {
-    lines = vim.api.nvim_buf_get_lines(buf, 0, -1, true),
-    fileformat = options.fileformat,
-    endofline = options.endofline,
-    bomb = options.bomb,
-  }
-  local modified, endoffile = options.modified, options.endoffile
-  local ok, problem = pcall(function()
-    vim.fn.mkdir(vim.fs.dirname(path), 'p')
-    patch.apply(buf, content.lines)
-    if content.endofline and text_of.is_empty(buf) then
-      vim.api.nvim_buf_set_lines(buf, 0, 1, true, { '' }) -- no longer a file without a byte, but one empty line
-    end
-    set_format(buf, content)
-    save(buf)
-  end)
-  if not ok then
-    patch.apply(buf, before.lines)
-    set_format(buf, before)
-    options.endoffile, options.modified = endoffile, modified
-    return one_line(problem)
-  end
-  if not config.get().buffers.autocmds then
-    tell_language_servers(buf, text)
-    if exact and read_file(path) ~= bytes then
-      return 'the file on disk does not hold what was written'
-    end
-  end
-  return nil
-end
-
 --- True when the text has all that the user changed since the file was saved.
 ---@param buf integer
 ---@param text string
 ---@return boolean
 local function keeps_unsaved_edits(buf, text)
   local lines = vim.api.nvim_buf_get_lines(buf, 0, -1, true)
-  local bytes = read_file(vim.api.nvim_buf_get_name(buf)) or ''
+  local bytes = save.read_file(vim.api.nvim_buf_get_name(buf)) or ''
   local saved = text_of.from_bytes(bytes, buf)
   return saved ~= nil
     and patch.keeps_changes(text_of.from_text(saved, buf).lines, lines, text_of.from_text(text, buf).lines)
@@ -201,7 +99,7 @@ end
 ---@param text string
 ---@return agentik.buffers.WriteResult
 function M.take(path, buf, text)
-  local reason = put(buf, text)
+  local reason = save.put(buf, text)
   if reason then
     return { applied = false, loaded = true, reason = reason }
   end
@@ -231,13 +129,15 @@ end
 ---@param buf integer not modified
 ---@return string choice for v:fcs_choice
 local function prepare_reload(buf)
-  local bytes = read_file(vim.api.nvim_buf_get_name(buf))
+  local bytes = save.read_file(vim.api.nvim_buf_get_name(buf))
   local text = bytes and text_of.from_bytes(bytes, buf)
   local content = text and text_of.from_text(text, buf)
   if not content or content.fileformat ~= vim.bo[buf].fileformat then
     return 'edit' -- another encoding or line end: Neovim has to detect them anew
   end
-  patch.apply(buf, content.lines)
+  save.while_modifiable(buf, function()
+    patch.apply(buf, content.lines)
+  end)
   vim.bo[buf].modified = false
   return 'reload'
 end
@@ -268,7 +168,7 @@ local function refresh_buffer(buf)
   compare_with_disk(buf, function(reason)
     if reason == 'conflict' then
       local path = vim.api.nvim_buf_get_name(buf)
-      local text = text_of.from_bytes(read_file(path) or '', buf)
+      local text = text_of.from_bytes(save.read_file(path) or '', buf)
       if text then
         require('agentik.buffers.conflict').open(path, buf, text)
       end

@@ -45,6 +45,7 @@ class Editor:
     def reset(self) -> None:
         """No buffer, no option and no loaded module of the plugin is left of the test before."""
         self.lua("""
+          vim.cmd('silent! autocmd! test_formatter')
           vim.cmd('stopinsert | silent! tabonly! | silent! only! | silent! %bwipeout!')
           vim.cmd('set fileformat& fileencoding& bomb& undolevels=1000 hidden | cd /')
           for name in pairs(package.loaded) do

@@ -172,7 +172,7 @@ function M.start_undo_step(buf)
 end
 
 --- Makes the lines of `buf` those of `new`. Raises what Neovim raises when the buffer must not be changed now.
----@param buf integer loaded
+---@param buf integer loaded and modifiable
 ---@param new string[] at least one
 function M.apply(buf, new)
   local old = vim.api.nvim_buf_get_lines(buf, 0, -1, true)
@@ -181,8 +181,6 @@ function M.apply(buf, new)
     return
   end
   local restore_views, restore_marks = keep_views(buf), keep_marks(buf)
-  local modifiable = vim.bo[buf].modifiable
-  vim.bo[buf].modifiable = true
   M.start_undo_step(buf)
   local ok, problem = pcall(function()
     for i = #hunks, 1, -1 do
@@ -190,7 +188,6 @@ function M.apply(buf, new)
     end
   end)
   M.start_undo_step(buf)
-  vim.bo[buf].modifiable = modifiable
   restore_marks()
   restore_views()
   vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
