@@ -170,11 +170,36 @@ class AgentLink(Protocol):
         """KILL of the group at once; ends in AgentExited(wanted=True)."""
 
 
+@dataclass(frozen=True, slots=True)
+class AgentListing:
+    """A row of agentik/listAgents. `reason` says why it cannot start."""
+
+    agent_id: str
+    name: str
+    command: str
+    available: bool
+    is_default: bool
+    reason: str | None = None
+    install_hint: str | None = None
+
+
 class Agents(Protocol):
     """Makes links and knows the catalogue."""
 
     def link(self, session_id: str, tell: Callable[[Happening], None]) -> AgentLink:
         """A new, not started link."""
+
+    def spec(self, agent_id: str | None) -> AgentSpec:
+        """How to run the agent; None = the default one. Raises Refused("unknownAgent")."""
+
+    def listed(self) -> Sequence[AgentListing]:
+        """The whole catalogue."""
+
+    def check(self, agent_id: str, done: Callable[[bool, str, Mapping[str, object] | None], None]) -> None:
+        """A real handshake with an agent of its own, then ended: `done(ok, detail, agent_info)`."""
+
+    def processes(self) -> Sequence[Mapping[str, object]]:
+        """What runs now, for agentik/status: [{sessionId, agentId, pid, stderr}]."""
 
 
 class Timers(Protocol):

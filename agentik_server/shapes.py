@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
 from agentik_server.domain import news
@@ -174,6 +174,14 @@ def match(value: Match) -> Json:
         "snippet": value.snippet,
         "createdAt": value.created_at,
     }
+
+
+def edit_results(results: Iterable[tuple[str, str | None]]) -> list[Json]:
+    """The results of agentik/applyPendingEdits."""
+    return [
+        {"messageId": message_id, "applied": reason is None, **({"reason": reason} if reason else {})}
+        for message_id, reason in results
+    ]
 
 
 def notification(item: news.News) -> tuple[str, Json]:  # noqa: PLR0912 -- a table

@@ -56,7 +56,7 @@ class CreateSession:
 
 @dataclass(frozen=True, slots=True)
 class TakeSession:
-    """Own the session if nobody alive does; ends what a dead owner left open (B60). `alive`: server ids with a lock."""
+    """Own the session if nobody alive does; ends what a dead owner left open (B60)."""
 
     session_id: str
     server_id: str
@@ -326,6 +326,7 @@ class Admitted:
     queue: QueueView
     messages: tuple[Message, ...] = ()
     gone: tuple[Message, ...] = ()  # Resend: the tombstone of the old place
+    kept: Message | None = None  # Resend: the copy that stays in the old place
     repeated: bool = False
     revision: int = 0
 
@@ -348,6 +349,8 @@ class Taken:
     queue: QueueView
     interrupted: bool = False  # a turn was open and has been ended
     restored: bool = False  # the queue was paused by this (B31)
+    messages: tuple[Message, ...] = ()  # changed by ending what was open, tombstones included
+    mail: tuple[Mapping[str, object], ...] = ()  # what the owner before never read; its turn is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,6 +447,7 @@ class SessionPage:
     queue: QueueView
     asks: tuple[Permission | Question, ...]
     revision: int
+    closed_asks: tuple[tuple[str, str], ...] = ()  # the last that were closed: (ask id, outcome)
     mail_waiting: bool = False  # PostMail rows that the owner has not taken
     turn: TurnFacts | None = None
 
