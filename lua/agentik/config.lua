@@ -1,5 +1,5 @@
 --- The options of setup(): merged over the defaults, checked, read by everybody with `require('agentik.config').get()`.
---- Works without setup(). A wrong option never breaks the user's start: it is reported in one line and its default holds.
+--- Works without setup(). A wrong option never breaks the start: it is reported in one line and its default holds.
 --- Must not load anything of the plugin but its own schema.
 
 local check = require('agentik.config.check')
@@ -37,7 +37,7 @@ function M.defaults()
   return result
 end
 
---- Every name that setup() knows at each level: { [''] = { 'agent', 'layout', ... }, layout = { 'position', ... } }.
+--- Every name that setup() knows, by level: { [''] = { 'agent', 'layout', ... }, layout = { 'position', ... } }.
 ---@return table<string, string[]>
 local function names_by_level()
   local levels, seen = {}, {}
@@ -71,7 +71,8 @@ local function is_key_spec(spec)
     if type(key) == 'string' then
       return key ~= ''
     end
-    return type(key) == 'table' and type(key[1]) == 'string' and (type(key.mode) == 'string' or check.fits(key.mode, 'string[]'))
+    local has_lhs = type(key) == 'table' and type(key[1]) == 'string' and key[1] ~= ''
+    return has_lhs and check.fits(key.mode, 'string|string[]')
   end
   if spec == false or is_key(spec) then
     return true
@@ -133,7 +134,8 @@ local function take_keys(merge, path, value)
   if is_key_spec(value) then
     merge.result.keys[view][action] = vim.deepcopy(value)
   else
-    complain(merge, '%s must be a key such as "gx", { "<C-x>", mode = "i" }, a list of these, or false, got %s', path, check.show(value))
+    local wanted = 'a key such as "gx" or { "<C-x>", mode = "i" }, a list of these, or false'
+    complain(merge, '%s must be %s, got %s', path, wanted, check.show(value))
   end
   return true
 end
@@ -195,7 +197,8 @@ function M.merge(given)
   check_icons(merge)
   local layout = merge.result.layout
   if layout.compose_max_height < layout.compose_min_height then
-    complain(merge, 'layout.compose_max_height must not be below layout.compose_min_height (%d)', layout.compose_min_height)
+    local least = layout.compose_min_height
+    complain(merge, 'layout.compose_max_height must not be below layout.compose_min_height (%d)', least)
     layout.compose_max_height = layout.compose_min_height
   end
   return merge.result, merge.problems
@@ -260,7 +263,8 @@ function M.mappings(view)
       for _, entry in ipairs(as_list(chosen[key.action])) do
         local lhs = type(entry) == 'string' and entry or entry[1]
         local mode = type(entry) == 'table' and entry.mode or 'n'
-        table.insert(result, { action = key.action, lhs = lhs, mode = type(mode) == 'table' and mode or { mode }, desc = key.doc })
+        mode = type(mode) == 'table' and mode or { mode }
+        table.insert(result, { action = key.action, lhs = lhs, mode = mode, desc = key.doc })
       end
     end
   end

@@ -34,9 +34,11 @@ local function is(value, base)
   end
   local item = base:match('^(.*)%[%]$')
   if item then
-    return type(value) == 'table' and vim.islist(value) and vim.iter(value):all(function(v)
-      return is(v, item)
-    end)
+    return type(value) == 'table'
+      and vim.islist(value)
+      and vim.iter(value):all(function(v)
+        return is(v, item)
+      end)
   end
   if base == 'integer' then
     return type(value) == 'number' and value % 1 == 0

@@ -35,7 +35,7 @@ M.options = {
   {
     name = 'python',
     type = 'string?',
-    doc = 'Python of the plugin\'s environment. Left out: `g:agentik_python`, `$AGENTIK_PYTHON`, then the one '
+    doc = "Python of the plugin's environment. Left out: `g:agentik_python`, `$AGENTIK_PYTHON`, then the one "
       .. 'made by |:AgentikInstall|.',
   },
   {
@@ -121,7 +121,7 @@ M.options = {
     type = '"ask"|"keep"|"take"',
     default = 'ask',
     doc = 'The agent writes a file that is open with unsaved changes: ask, keep yours (the agent is told), or '
-      .. 'take the agent\'s (yours stays in the undo history).',
+      .. "take the agent's (yours stays in the undo history).",
   },
   {
     name = 'buffers.autocmds',
@@ -236,13 +236,13 @@ M.keys = {
     view = 'diff',
     action = 'accept',
     default = 'ga',
-    doc = 'accept: answer with the agent\'s option that allows once',
+    doc = "accept: answer with the agent's option that allows once",
   },
   {
     view = 'diff',
     action = 'reject',
     default = 'gr',
-    doc = 'reject: answer with the agent\'s option that refuses once',
+    doc = "reject: answer with the agent's option that refuses once",
   },
   { view = 'diff', action = 'next_file', default = ']f', doc = 'next file' },
   { view = 'diff', action = 'prev_file', default = '[f', doc = 'previous file' },
@@ -257,7 +257,7 @@ M.icons = {
   agent = { '◆', '#', 'message of the agent' },
   thought = { '∴', '~', 'thought' },
   tool = { '⚙', '>', 'tool call' },
-  plan = { '☰', '=', 'plan' },
+  plan = { '≡', '=', 'plan' },
   notice = { '▪', '!', 'notice' },
   pending = { '◌', '.', 'waits: message, tool call or step of a plan' },
   running = { '◐', 'o', 'runs' },
