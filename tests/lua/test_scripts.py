@@ -10,7 +10,6 @@ import pytest
 
 from .conftest import ROOT
 
-
 # In two parts, or the check would find it here.
 MISSING = "agentik" + ".no_such_module"
 
