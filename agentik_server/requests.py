@@ -10,7 +10,7 @@ from typing import Any
 
 from agentik_server import shapes
 from agentik_server.app import App
-from agentik_server.domain import export, saves
+from agentik_server.domain import saves
 from agentik_server.domain.message import Permission, Question
 from agentik_server.domain.pending import Draft, QueueView, check_draft
 from agentik_server.domain.refusal import Refused
@@ -198,6 +198,8 @@ class Requests:
         self._app.read(read, request, answer)
 
     def _export_session(self, params: Params, request: int) -> None:
+        from agentik_server.domain import export
+
         def answer(page: saves.Page) -> Mapping[str, object]:
             assert isinstance(page, saves.SessionPage)
             return {"text": export.markdown(page.facts, page.messages)}
