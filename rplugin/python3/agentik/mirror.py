@@ -67,6 +67,7 @@ class PendingNews(msgspec.Struct, rename="camel", kw_only=True):
     revision: int
     paused: bool = False
     pause_reason: str | None = None
+    pause_detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ class Mirror:
         self.more = False
         """Older messages exist that were not loaded."""
         self.pause_reason: str | None = None
+        self.pause_detail: str | None = None
         self.permissions: dict[str, dict[str, Any]] = {}
         self.questions: dict[str, dict[str, Any]] = {}
         self._order: list[tuple[int, str]] = []
@@ -183,6 +185,7 @@ class Mirror:
                 revision=snapshot.revision,
                 paused=bool(snapshot.session.get("paused")),
                 pause_reason=snapshot.session.get("pauseReason"),
+                pause_detail=snapshot.session.get("pauseDetail"),
             )
         )
         changes += self._load_asks("permissions", "permissionId", self.permissions, snapshot.permissions)
@@ -353,6 +356,7 @@ class Mirror:
         self._pending_revision = news.revision
         self._announced = {key: value for key, value in self._announced.items() if value[0] > news.revision}
         self.pause_reason = news.pause_reason if news.paused else None
+        self.pause_detail = news.pause_detail if news.paused else None
         self.session["paused"] = news.paused
         return [StateChanged("pending")]
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+Raw = msgspec.Raw
+
 MAX_BODY = 64 << 20
 _NULL = msgspec.Raw(b"null")
 

@@ -330,6 +330,8 @@ def _difference(block: _Block, drawing: Drawing) -> tuple[int, int, int, tuple[i
     first, end = head, len(new) - tail
     unlike = [row for row in range(first) if before.get(row) != after.get(row)]
     unlike += [row for row in range(end, len(new)) if before.get(row + shift) != after.get(row)]
-    if unlike:
+    if unlike and first == end and len(old) == len(new):
+        first, end = unlike[0], unlike[-1] + 1
+    elif unlike:
         first, end = min(first, unlike[0]), max(end, unlike[-1] + 1)
     return head, len(old) - tail - head, len(new) - tail, (first, end)

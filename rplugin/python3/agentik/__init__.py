@@ -1,0 +1,78 @@
+"""The remote plugin: what Lua may call, one line each. Loaded by pynvim in the plugin's own environment.
+
+Exports nothing under a foreign host (`:UpdateRemotePlugins`): lua/agentik/host.lua sets a mark that only our own has.
+"""
+
+from __future__ import annotations
+
+import os
+
+if os.environ.pop("AGENTIK_HOST", None):
+    import sys
+    from collections.abc import Callable
+    from typing import Any, TypeVar, cast
+
+    import pynvim
+    from pynvim.plugin.decorators import rpc_export
+
+    from agentik.bridge import Bridge
+    from agentik.front import Front
+
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
+    def _export(name: str, *, sync: bool = False) -> Callable[[Method], Method]:
+        return cast(Callable[[Method], Method], rpc_export(name, sync=sync))
+
+    def _report(line: str) -> None:
+        """One line for the log, which Lua keeps of our stderr."""
+        sys.stderr.write(" ".join(line.split()) + "\n")
+
+    @pynvim.plugin
+    class Agentik:
+        """Its methods are notifications of Lua, but for `status`; answers go with the frames."""
+
+        def __init__(self, nvim: Any) -> None:
+            self._front = Front(Bridge(nvim), _report)
+            nvim.loop.set_exception_handler(
+                lambda _, context: _report(f"{context.get('message')}: {context.get('exception')!r}")
+            )
+
+        @_export("agentik.start")
+        def start(self, options: dict[str, Any]) -> None:
+            self._front.start(options)
+
+        @_export("agentik.call")
+        def call(self, number: int, method: str, params: Any) -> None:
+            self._front.call(number, method, params)
+
+        @_export("agentik.send")
+        def send(self, number: int, params: dict[str, Any]) -> None:
+            self._front.send(number, params)
+
+        @_export("agentik.watch")
+        def watch(self, number: int, session_id: str) -> None:
+            self._front.watch(number, session_id)
+
+        @_export("agentik.unwatch")
+        def unwatch(self, session_id: str) -> None:
+            self._front.unwatch(session_id)
+
+        @_export("agentik.redraw")
+        def redraw(self, session_id: str) -> None:
+            self._front.redraw(session_id)
+
+        @_export("agentik.older")
+        def older(self, session_id: str) -> None:
+            self._front.older(session_id)
+
+        @_export("agentik.find")
+        def find(self, number: int, session_id: str, block: int, offset: int) -> None:
+            self._front.find(number, session_id, block, offset)
+
+        @_export("agentik.restart")
+        def restart(self, number: int) -> None:
+            self._front.restart(number)
+
+        @_export("agentik.status", sync=True)
+        def status(self) -> dict[str, Any]:
+            return self._front.status()
