@@ -1,0 +1,223 @@
+"""A group of writes in one transaction and one commit, and what belongs around it: files before, cleaning after.
+
+Runs in the writing connection's thread. Never raises for a write: each gets its outcome.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from agentik_server.domain.message import Attachment
+from agentik_server.domain.pending import check_draft
+from agentik_server.domain.refusal import Refused
+from agentik_server.domain.saves import (
+    Admit,
+    Admitted,
+    ApplyPendingEdits,
+    ClearPending,
+    DeleteSession,
+    Denied,
+    Done,
+    EditPending,
+    Failed,
+    ForgetOld,
+    Outcome,
+    RemovePending,
+    SaveAsk,
+    SaveMessages,
+    SaveSession,
+    Write,
+)
+from agentik_server.store.attachment_rows import forget_trash, is_used, trash
+from agentik_server.store.attachments import AttachmentFiles
+from agentik_server.store.ledger import is_known
+from agentik_server.store.sessions import IsAlive
+from agentik_server.store.transactions import perform
+
+log = logging.getLogger(__name__)
+
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_STRAY_AGE_S = 86_400.0  # a file without a row is somebody's who died before the commit
+_DELETING = (RemovePending, ClearPending, ApplyPendingEdits, DeleteSession, ForgetOld)
+
+
+class GroupWriter:
+    """Carries out groups on one connection, always the same one."""
+
+    def __init__(self, files: AttachmentFiles, is_alive: IsAlive) -> None:
+        self._files = files
+        self._is_alive = is_alive
+        self._durable: bool | None = None
+        self._data_version: int | None = None
+        self._purge_is_due = False
+        self._is_suspect = False
+
+    def carry_out(self, db: sqlite3.Connection, writes: Sequence[Write]) -> list[Outcome]:
+        """One outcome for each write, in order, after the commit. A failed commit fails all of them (B58)."""
+        prepared = [self._with_files(db, write) for write in writes]
+        try:
+            self._set_durable(db, any(is_acknowledged(write) for write in writes))
+            db.execute(
+                "BEGIN IMMEDIATE"
+            )  # never a read that turns into a write: that fails at once when another writes
+            outcomes = [self._carry_out_one(db, *pair) for pair in zip(writes, prepared, strict=True)]
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._note(error)
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            outcomes = [Failed(_line(error)) for _ in writes]
+        self._clean_up(db, writes, prepared, outcomes)
+        return outcomes
+
+    def look(self, db: sqlite3.Connection) -> bool:
+        """Whether another process committed since the last look. Finishes a cleaning that another reader held up."""
+        if self._purge_is_due:
+            self._purge(db)
+        try:
+            version = int(db.execute("PRAGMA data_version").fetchone()[0])
+        except sqlite3.Error as error:
+            self._note(error)
+            return False
+        changed = self._data_version is not None and version != self._data_version
+        self._data_version = version
+        return changed
+
+    def finish(self, db: sqlite3.Connection) -> bool:
+        """The last call before the connection closes; False when the file must be checked at the next start."""
+        if self._purge_is_due:
+            self._purge(db)
+        return not self._is_suspect
+
+    def _with_files(self, db: sqlite3.Connection, write: Write) -> Write | Denied | Failed:
+        """The write with its attachments stored (B51); refusals that come before files do come first (B10)."""
+        if not _has_files(write):
+            return write
+        assert isinstance(write, Admit | EditPending)
+        draft = write.draft
+        try:
+            if isinstance(write, Admit) and is_known(db, draft.message_id):
+                return write  # B4: answered as it was; its files may be gone
+            check_draft(draft, write.limits)
+            row = db.execute("SELECT cwd FROM sessions WHERE session_id = ?", (write.session_id,)).fetchone()
+            if row is None:
+                return write  # refused as an unknown session
+            kept = tuple(self._files.keep(attachment, row[0]) for attachment in draft.attachments)
+        except Refused as refused:
+            return Denied(refused.reason, refused.message)
+        except OSError as error:
+            return Failed(f"an attachment could not be kept: {error.strerror or error}")
+        except sqlite3.Error as error:
+            self._note(error)
+            return Failed(_line(error))
+        return replace(write, draft=replace(draft, attachments=kept))
+
+    def _carry_out_one(self, db: sqlite3.Connection, write: Write, prepared: Write | Denied | Failed) -> Outcome:
+        if not isinstance(prepared, Denied | Failed) and not all(map(self._files.is_kept, _attachments(prepared))):
+            prepared = self._with_files(db, write)  # their last user left, in another process, since they were kept
+        if isinstance(prepared, Denied | Failed):
+            return prepared
+        try:
+            return perform(db, prepared, is_alive=self._is_alive)
+        except sqlite3.Error as error:
+            if not db.in_transaction:
+                raise
+            self._note(error)
+            return Failed(_line(error))
+        except Exception as error:
+            log.exception("a write failed: %s", type(write).__name__)
+            if not db.in_transaction:
+                raise sqlite3.OperationalError("the transaction was lost") from error
+            return Failed("internal error, see the log")
+
+    def _set_durable(self, db: sqlite3.Connection, durable: bool) -> None:
+        """FULL: the commit is on the disk when it returns. NORMAL: a power cut may take it, never half of it."""
+        if durable is not self._durable:
+            db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+
+    def _clean_up(
+        self,
+        db: sqlite3.Connection,
+        writes: Sequence[Write],
+        prepared: Sequence[Write | Denied | Failed],
+        outcomes: Sequence[Outcome],
+    ) -> None:
+        unused: list[str] = []
+        for write, stored, outcome in zip(writes, prepared, outcomes, strict=True):
+            if isinstance(write, _DELETING) and isinstance(outcome, Done):
+                self._purge_is_due = True
+            if isinstance(write, ForgetOld):
+                unused += self._files.older_than(_STRAY_AGE_S)
+            changed_nothing = not isinstance(outcome, Done | Admitted) or (
+                isinstance(outcome, Admitted) and outcome.repeated
+            )
+            if changed_nothing and not isinstance(stored, Denied | Failed):
+                unused += [attachment.stored for attachment in _attachments(stored) if attachment.stored]
+        if unused:
+            self._remove_unused(db, unused)
+        if self._purge_is_due:
+            self._purge(db)
+
+    def _purge(self, db: sqlite3.Connection) -> None:
+        """B18: what was deleted leaves the disk, files and write-ahead log too. Held up by a reader: tried again."""
+        try:
+            self._remove_unused(db, trash(db), then_forget=True)
+            db.execute("PRAGMA busy_timeout = 0")
+            busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            self._purge_is_due = bool(busy)
+        except sqlite3.Error as error:
+            self._note(error)
+        finally:
+            db.execute("PRAGMA busy_timeout = 5000")
+
+    def _remove_unused(self, db: sqlite3.Connection, stored: Iterable[str], *, then_forget: bool = False) -> None:
+        """Under the write lock, so that no other process begins to use one of them meanwhile."""
+        files = list(stored)
+        if not files:
+            return
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            for path in files:
+                if not is_used(db, path):
+                    self._files.remove(path)
+                    self._files.discard_half_written(path)
+            if then_forget:
+                forget_trash(db)
+            db.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            log.warning("unused attachments could not be removed: %s", error)
+
+    def _note(self, error: sqlite3.Error) -> None:
+        log.warning("the database failed: %s", error)
+        if int(getattr(error, "sqlite_errorcode", 0)) & 0xFF in _DAMAGE:
+            self._is_suspect = True
+
+
+def is_acknowledged(write: Write) -> bool:
+    """Whether somebody relies on it after a power cut (B5): everything but what a running turn says again and again."""
+    if isinstance(write, SaveSession):
+        return write.request is not None
+    return not isinstance(write, SaveMessages | SaveAsk)
+
+
+def _has_files(write: Write) -> bool:
+    if isinstance(write, EditPending) and write.keep_attachments:
+        return False
+    return isinstance(write, Admit | EditPending) and bool(write.draft.attachments)
+
+
+def _attachments(write: Write) -> tuple[Attachment, ...]:
+    if _has_files(write):
+        assert isinstance(write, Admit | EditPending)
+        return write.draft.attachments
+    return ()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
