@@ -1,4 +1,4 @@
-"""A whole server without processes: the real application, domain and SQL; agents, time and crashes are in the test's hand.
+"""A whole server without processes: the real application, domain and SQL; agents, time, crashes are the test's.
 
 Nothing happens by itself: each step (a write reaches the disk, the agent answers, a timer fires, the server dies) is
 chosen by the caller, so that every schedule can be played and replayed. Must not contain rules of the product.
