@@ -14,8 +14,8 @@ from tests.domain.world import Answered, World
 
 MOVES = (
     "send", "send", "send", "send now", "commit", "commit", "commit", "commit", "read", "ready", "ready", "answer",
-    "answer", "error", "chunk", "ask", "permit", "agent dies", "cancel", "pause", "resume", "tick", "timer", "remove", "move",
-    "now", "restart", "server dies", "server dies after commit",
+    "answer", "error", "chunk", "ask", "permit", "agent dies", "cancel", "pause", "resume", "tick", "timer", "remove",
+    "move", "now", "restart", "server dies", "server dies after commit",
 )  # fmt: skip
 
 
