@@ -116,8 +116,7 @@ def _wait(
     urgent = isinstance(write, Admit) and write.urgent
     insert_draft(db, session, draft, created_at=write.now, urgent=urgent, at_head=urgent)
     keep_files(db, session, draft.message_id, draft.attachments)
-    touch_session(db, session, write.now)
-    revision = store_queue(db, session, before, after)
+    revision = store_queue(db, session, before, after, write.now)
     return Admitted("queued", load_view(db, write.session_id), revision=revision)
 
 

@@ -24,7 +24,8 @@ class NewerSchema(Exception):  # noqa: N818 -- says what it is
 #   sessions  `number` stands for the session in the other tables and is never used twice. `owner_server` NULL: nobody
 #             runs its turns. `generation` grows with each owner (B59). `queue_revision`: last change of the queue.
 #   messages  the transcript; `deleted` rows are tombstones. `unfinished`: streaming, or a tool call that is open.
-#             `indexed`: `search` has an entry of it.
+#             `indexed`: `search` has an entry of it, made of its row in `searchable`; set before the entry is made,
+#             cleared after it is deleted.
 #   pending   waiting ("pending") and taken ("claimed") items; `place` orders them, whatever the clock says (B12).
 #   turns     open while `ended_at` is NULL; `journaled`: its prompt may have reached the agent (B6); `message_id`: the
 #             first message of the user in it.
@@ -158,7 +159,7 @@ CREATE VIEW searchable (number, session, text) AS
       WHEN 'plan' THEN m.text || ' ' || coalesce(
         (SELECT group_concat(json_extract(value, '$.content'), ' ') FROM json_each(m.plan)), '')
       ELSE m.text END, 1, 200000)
-  FROM messages AS m;
+  FROM messages AS m WHERE m.indexed = 1;
 CREATE VIRTUAL TABLE search USING fts5 (session, text, content = 'searchable', content_rowid = 'number');
 """
 

@@ -88,10 +88,12 @@ def put_at_head(db: sqlite3.Connection, session: SessionRow, message: Message) -
         insert_draft(db, session, draft, created_at=message.created_at, urgent=False, at_head=True)
 
 
-def store_queue(db: sqlite3.Connection, session: SessionRow, before: Queue, after: Queue) -> int:
+def store_queue(
+    db: sqlite3.Connection, session: SessionRow, before: Queue, after: Queue, now: int | None = None
+) -> int:
     """Write what differs (items that left, order, urgency, pause) and give the queue a new revision.
 
-    Items that are new in `after` have been inserted already. Returns the revision.
+    Items that are new in `after` have been inserted already. `now` as in `mark_changed`. Returns the revision.
     """
     kept = {item.message_id for item in after.waiting}
     for item in before.waiting:
@@ -103,14 +105,18 @@ def store_queue(db: sqlite3.Connection, session: SessionRow, before: Queue, afte
         db.execute(
             "UPDATE sessions SET pause_reason = ?, pause_detail = ? WHERE number = ?", (reason, detail, session.number)
         )
-    return mark_changed(db, session)
+    return mark_changed(db, session, now)
 
 
-def mark_changed(db: sqlite3.Connection, session: SessionRow) -> int:
-    """The queue, and with it the session's row, changed: both get this new revision."""
+def mark_changed(db: sqlite3.Connection, session: SessionRow, now: int | None = None) -> int:
+    """The queue, and with it the session's row, changed: both get this new revision.
+
+    With `now` the session is the newest one, too.
+    """
     revision = next_revision(db)
     db.execute(
-        "UPDATE sessions SET queue_revision = ?, revision = ? WHERE number = ?", (revision, revision, session.number)
+        "UPDATE sessions SET queue_revision = ?, revision = ?, updated_at = max(updated_at, ?) WHERE number = ?",
+        (revision, revision, 0 if now is None else now, session.number),
     )
     return revision
 

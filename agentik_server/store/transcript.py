@@ -166,11 +166,11 @@ def _is_searchable(message: Message) -> bool:
 
 
 def _index(db: sqlite3.Connection, number: int) -> None:
+    db.execute("UPDATE messages SET indexed = 1 WHERE number = ?", (number,))
     db.execute(
         "INSERT INTO search (rowid, session, text) SELECT number, session, text FROM searchable WHERE number = ?",
         (number,),
     )
-    db.execute("UPDATE messages SET indexed = 1 WHERE number = ?", (number,))
 
 
 def _unindex(db: sqlite3.Connection, number: int) -> None:

@@ -83,8 +83,7 @@ def claim(db: sqlite3.Connection, write: Claim) -> Claimed:
             attachments=codec.load_attachments(attachments), send_kind=send_kind,
         )  # fmt: skip
         taken.append(save_message(db, session, message, index=False) or message)
-    touch_session(db, session, write.now)
-    mark_changed(db, session)
+    mark_changed(db, session, write.now)
     return Claimed(tuple(taken), load_view(db, write.session_id))
 
 
@@ -119,9 +118,10 @@ def end_turn(db: sqlite3.Connection, write: EndTurn) -> Done:
         )
         before = replace(load_queue(db, session), running=True)
         after = replace(before, running=False).paused_by_itself(write.pause)
-        touch_session(db, session, write.now)
         if after.pause != before.pause:
-            store_queue(db, session, before, after)
+            store_queue(db, session, before, after, write.now)
+        else:
+            touch_session(db, session, write.now)
     view = load_view(db, write.session_id)
     return Done(messages=changed, queue=view, revision=current_revision(db))
 
