@@ -5,11 +5,11 @@ For documentation and tests; nothing is validated on the streaming path.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from agentik_server.protocol.base import Revision, Wire
+from agentik_server.protocol.base import Milliseconds, Revision, Wire
 from agentik_server.protocol.values import (
     AuthMethod,
     Connection,
@@ -45,7 +45,7 @@ class TurnStarted(Wire):
 
 class StreamingToken(Wire):
     session_id: str
-    turn_id: str
+    turn_id: str | None
     message_id: str
     kind: Literal["agent", "thought"]
     seq: int = Field(description="of the message: where it stands in the transcript")
@@ -71,7 +71,9 @@ class PendingChanged(Wire):
     session_id: str
     pending: list[PendingItem]
     paused: bool
-    pause_reason: str | None = None
+    pause_reason: str | None = Field(None, description="one word: who or what paused it")
+    pause_detail: str | None = Field(None, description="what the word does not say, one line for a person")
+    held_until: Milliseconds | None = Field(None, description="the head is held while the list is edited")
     revision: Revision
 
 
@@ -83,7 +85,7 @@ class PermissionRequested(Wire):
 class PermissionResolved(Wire):
     session_id: str
     permission_id: str
-    outcome: Any = Field(description="`{outcome: cancelled}` or `{outcome: selected, optionId}`, or one word")
+    outcome: str = Field(description="the chosen option's id, or `cancelled`")
 
 
 class QuestionAsked(Wire):
@@ -94,7 +96,7 @@ class QuestionAsked(Wire):
 class QuestionResolved(Wire):
     session_id: str
     question_id: str
-    outcome: Any = Field(description="accept, decline or cancel")
+    outcome: str = Field(description="accept, decline or cancel")
 
 
 class SessionDeleted(Wire):

@@ -51,8 +51,6 @@ class Attachment(Wire):
     text: str | None = Field(None, description="a snapshot taken by the editor")
     language_id: Line | None = Field(None, description="filetype, for code blocks")
     mime_type: Line | None = None
-    stored: str | None = Field(None, description="from the server only: absolute path of the kept copy")
-    size: int | None = Field(None, description="from the server only: bytes of the kept copy")
 
 
 class Location(Wire):
@@ -112,7 +110,8 @@ class Session(Wire):
     auth_methods: list[AuthMethod] | None = Field(None, description="given while the agent wants a login")
     pending_count: int
     paused: bool
-    pause_reason: str | None = Field(None, description="why the queue is paused, for a person")
+    pause_reason: str | None = Field(None, description="as in `agentik/pendingChanged`")
+    pause_detail: str | None = Field(None, description="as in `agentik/pendingChanged`")
     revision: Revision
 
 
@@ -144,7 +143,6 @@ class PendingItem(Wire):
     created_at: Milliseconds
     position: int = Field(description="zero-based index among the waiting items")
     state: Literal["pending", "claimed"]
-    send_kind: SendKind | None = Field(None, description="`kind` of the sendMessage that it came from")
 
 
 class PermissionOption(Wire):
