@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentik_server.voice.audio import FRAME_MS, SILENCE, frames_in, loudness, meter_level
-from agentik_server.voice.commands import command_in
 from agentik_server.voice.effects import (
     CloseMicrophone,
     Decode,
@@ -58,7 +57,6 @@ class Rules:
     """What the settings say to this machine."""
 
     partial_ms: int = 500
-    commands: bool = False
     max_seconds: int = 300
 
 
@@ -241,18 +239,20 @@ class Dictation:
         return effects
 
     def _final(self, guess: Guess) -> list[Effect]:
-        if not guess.text:
+        if not guess.text and guess.command is None:
             return self._clear_partial()
         self._partial_shown = False
-        command = command_in(guess.text, guess.log_probability) if self._rules.commands else None
-        if command is None:
-            self._utterances.append(guess.text)
-            return [ShowFinal(guess.text)]
-        if command == "newline":
-            self._utterances.append("\n")
-        elif command == "scratch" and self._utterances:
-            self._utterances.pop()
-        return [ShowFinal("", command)]
+        match guess.command:
+            case None:
+                self._utterances.append(guess.text)
+                return [ShowFinal(guess.text)]
+            case "newline":
+                self._utterances.append("\n")
+            case "scratch":
+                del self._utterances[-1:]
+            case "send":
+                pass  # the editor sends what it has
+        return [ShowFinal("", guess.command)]
 
     def _show_partial(self, text: str) -> list[Effect]:
         partial = ShowPartial(text, agreed_prefix(self._partial_text, text))

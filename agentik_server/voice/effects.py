@@ -12,10 +12,10 @@ Shown = Literal["loading", "listening", "speech", "transcribing", "stopped", "fa
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What the recognizer made of a sound: cleaned text ("" when it was no speech)."""
+    """What the recognizer made of a sound: cleaned text ("" when it was no speech), or the command that it is."""
 
     text: str
-    log_probability: float = 0.0
+    command: Command | None = None
     took_ms: float = 0.0
 
 

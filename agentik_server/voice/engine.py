@@ -10,15 +10,18 @@ import logging
 import time
 import wave
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from agentik_server.voice import models
 from agentik_server.voice.audio import SAMPLE_RATE, seconds_in
+from agentik_server.voice.commands import SCORED, command_in, likely_command
 from agentik_server.voice.effects import Guess
 from agentik_server.voice.errors import VoiceRefused
 from agentik_server.voice.progress import EmitProgress, Progress
-from agentik_server.voice.recognizer import WORKERS, Recognizer
+from agentik_server.voice.recognizer import WORKERS, Encoded, Recognizer
 from agentik_server.voice.settings import DictationSettings
 from agentik_server.voice.snap import SoundIndex
 from agentik_server.voice.threads import recognizer_threads
@@ -123,40 +126,48 @@ class SpeechEngine:
     def _transcribe(self, recognizer: Recognizer, sound: bytes, index: SoundIndex, final: bool, language: str) -> Guess:
         began = time.perf_counter()
         if final and self._settings.debug_audio_folder:
-            self._save(sound)
-        decoded = self._decode(recognizer, sound, index, final, language)
-        text = ""
-        if decoded and not is_invented(decoded):
-            text = index.snap(cut_repeats(decoded.text, short=seconds_in(sound) < _SHORT_S))
+            self._save(sound, self._settings.debug_audio_folder)
+        guess = Guess("")
+        if recognizer.hears_speech(sound):
+            encoded = recognizer.encode(sound)
+            write = partial(recognizer.write, encoded, language=language)
+            if final and self._settings.commands and encoded.seconds < _SHORT_S and language in {"", "en"}:
+                guess = self._command(recognizer, encoded, _cleaned(write(beam=self._settings.beam), short=True))
+            if guess.command is None:
+                guess = Guess(self._text(recognizer, write, index, final))
         took_ms = 1000 * (time.perf_counter() - began)
-        _log.debug("decoded %.1f s in %.0f ms: %r", seconds_in(sound), took_ms, decoded)
-        return Guess(text, decoded.log_probability if decoded else 0.0, took_ms)
+        _log.debug("%.1f s of sound in %.0f ms: %r", seconds_in(sound), took_ms, guess)
+        return replace(guess, took_ms=took_ms)
 
-    def _decode(
-        self, recognizer: Recognizer, sound: bytes, index: SoundIndex, final: bool, language: str
-    ) -> Decoded | None:
-        if not recognizer.hears_speech(sound):
-            return None
-        encoded = recognizer.encode(sound)
-        # A command said alone comes out truer without a sentence as an example.
-        may_be_command = self._settings.commands and seconds_in(sound) < _SHORT_S
-        style = "" if may_be_command else self._settings.style
-        beam = self._settings.beam if final else 1
-        decoded = recognizer.write(encoded, language=language, beam=beam, prompt=style)
+    def _command(self, recognizer: Recognizer, encoded: Encoded, decoded: Decoded) -> Guess:
+        """The command the sound is, if it is one. A command said alone comes out truer without the style's example."""
+        said = command_in(decoded.text)
+        if said is None:
+            likelihoods = {phrase: recognizer.likelihood(encoded, phrase, language="en") for phrase in SCORED}
+            said = likely_command(likelihoods, decoded.log_probability)
+        return Guess("", said)
+
+    def _text(self, recognizer: Recognizer, write: Callable[..., Decoded], index: SoundIndex, final: bool) -> str:
+        style, beam = self._settings.style, self._settings.beam if final else 1
+        decoded = _cleaned(write(beam=beam, prompt=style))
+        if is_invented(decoded, style):
+            return ""
         # Hotwords chosen by what was heard help a model that can bear them; a tiny one they derail.
         hotwords = index.nearest(decoded.text) if final and not recognizer.is_tiny else []
-        if not hotwords or is_invented(decoded):
-            return decoded
-        again = recognizer.write(encoded, language=language, beam=beam, prompt=f"{style} {', '.join(hotwords)}")
-        return decoded if is_invented(again) else again
+        if hotwords:
+            again = _cleaned(write(beam=beam, prompt=f"{style} {', '.join(hotwords)}"))
+            decoded = decoded if is_invented(again) else again
+        return index.snap(decoded.text)
 
-    def _save(self, sound: bytes) -> None:
+    def _save(self, sound: bytes, folder: Path) -> None:
         """Writes an utterance where the debug setting says."""
-        folder = self._settings.debug_audio_folder
-        assert folder is not None
         folder.mkdir(parents=True, exist_ok=True)
         with wave.open(str(folder / f"{time.time_ns()}.wav"), "wb") as file:
             file.setnchannels(1)
             file.setsampwidth(2)
             file.setframerate(SAMPLE_RATE)
             file.writeframes(sound)
+
+
+def _cleaned(decoded: Decoded, *, short: bool = False) -> Decoded:
+    return replace(decoded, text=cut_repeats(decoded.text, short=short))

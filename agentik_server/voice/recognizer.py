@@ -6,6 +6,7 @@ three to ten times less work. Must not judge the text (`transcript` does) and mu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ class Encoded:
 
     features: Any
     seconds: float
+    frames: int
 
 
 class Recognizer:
@@ -94,12 +96,10 @@ class Recognizer:
         padded = np.pad(samples, (0, max(0, int(window * SAMPLE_RATE) - len(samples))))
         mel = self._model.feature_extractor(padded, padding=0)[:, :length]
         mel = np.pad(mel, ((0, 0), (0, length - mel.shape[1])))
-        return Encoded(self._model.encode(np.ascontiguousarray(mel, dtype=np.float32)), seconds)
+        return Encoded(self._model.encode(np.ascontiguousarray(mel, dtype=np.float32)), seconds, length)
 
     def write(self, encoded: Encoded, *, language: str = "", beam: int = 1, prompt: str = "") -> Decoded:
         """The text of an encoded sound. `prompt`: words in whose style, and with whose spelling, it is written."""
-        from faster_whisper.transcribe import get_compression_ratio
-
         tokenizer = self._tokenizer(encoded, language)
         tokens = [*self._prompt_tokens(tokenizer, prompt), *tokenizer.sot_sequence, tokenizer.no_timestamps]
         most = int(encoded.seconds * _TOKENS_PER_SECOND) + _TOKENS_AT_LEAST
@@ -114,7 +114,18 @@ class Recognizer:
         written = [token for token in result.sequences_ids[0] if token < tokenizer.eot]
         text = tokenizer.decode(written).strip()
         average = result.scores[0] * len(written) / (len(written) + 1) if written else result.scores[0]
-        return Decoded(text, average, result.no_speech_prob, get_compression_ratio(text) if text else 0.0)
+        return Decoded(text, average, result.no_speech_prob)
+
+    def likelihood(self, encoded: Encoded, phrase: str, *, language: str = "") -> float:
+        """How likely the sound says just this phrase: average log probability per token."""
+        tokenizer = self._tokenizer(encoded, language)
+        start = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
+        scores = []
+        for spelling in (phrase, phrase.capitalize()):
+            tokens = tokenizer.encode(f" {spelling}")
+            aligned = self._model.model.align(encoded.features, start, [tokens], encoded.frames)[0]
+            scores.append(sum(math.log(max(p, 1e-9)) for p in aligned.text_token_probs) / len(tokens))
+        return max(scores)
 
     def unload(self) -> None:
         """Gives the memory back. Nothing may be asked of it afterwards."""

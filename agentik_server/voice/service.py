@@ -117,7 +117,7 @@ class DictationService:
     def _new_live(self, language: str) -> LiveDictation:
         settings = self._settings
         segmenter = Segmenter(VoiceDetector(), Timing(end_ms=settings.end_of_speech_ms))
-        rules = Rules(settings.partial_ms, settings.commands, settings.max_seconds)
+        rules = Rules(settings.partial_ms, settings.max_seconds)
         return LiveDictation(
             uuid4().hex,
             Dictation(segmenter, rules),

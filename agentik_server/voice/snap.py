@@ -95,7 +95,11 @@ class SoundIndex:
     """The names in view, by sound. Built once per dictation; `snap` and `nearest` may be called from any thread."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        """`names`: identifiers, the most relevant first. Names of one word have nothing to restore and are left out."""
+        """`names`: identifiers, the most relevant first.
+
+        Left out are names of one word, which have nothing to restore, and names like `is_empty`, `to_json`, `save_as`:
+        two words that mostly are just two words ("the buffer is empty").
+        """
         self._names: list[str] = []
         self._words: list[list[str]] = []
         self._sounds: list[str] = []
@@ -107,7 +111,7 @@ class SoundIndex:
 
     def _add(self, name: str) -> None:
         written = words_of(name)
-        if len(written) < 2:
+        if len(written) < 2 or (len(written) == 2 and not _SMALL_WORDS.isdisjoint(written)):
             return
         said = [_SAID.get(word, word) for word in written]
         for words in (written, said) if said != written else (written,):

@@ -1,13 +1,20 @@
 """What the decoder wrote, judged and cleaned. Pure.
 
 A decoder always writes something. Here is decided what of it was said: texts it made up for noise are dropped, loops
-are cut to their first copy. Must not lose real speech: the limits leave a margin to every utterance measured.
+are cut to their first copy. Must not lose real speech: the limits leave a margin to the utterances measured.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass
+
+# Real speech measured: log probability above -1.1 at 10 dB of noise, no-speech below 0.35.
+_LEAST_LOG_PROBABILITY = -1.3
+_SILENT, _UNSURE = 0.6, -0.5
+_MOST_COMPRESSION = 2.4
+_PARROTED_WORDS, _PARROTED_SILENT = 4, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,23 +23,33 @@ class Decoded:
 
     text: str
     log_probability: float
-    """Average per token; real speech measured above -1.1."""
+    """Average per token."""
     no_speech: float
     """The decoder's own probability that nobody spoke, 0..1."""
-    compression: float = 1.0
-    """Bytes of the text by its compressed bytes; a loop compresses well."""
 
 
-def is_invented(decoded: Decoded) -> bool:
-    """Whether the text is not what somebody said: noise, a loop without end, or a broken model's exclamation marks."""
+def is_invented(decoded: Decoded, prompt: str = "") -> bool:
+    """Whether the text is not what somebody said: made up for noise, a broken model's "!!!!", or the prompt parroted.
+
+    Loops are expected to be cut already.
+    """
     if not any(character.isalnum() for character in decoded.text):
         return True
     unsure = decoded.log_probability < _LEAST_LOG_PROBABILITY
-    silent = decoded.no_speech > 0.6 and decoded.log_probability < -0.5
-    return unsure or silent or decoded.compression > 2.4
+    silent = decoded.no_speech > _SILENT and decoded.log_probability < _UNSURE
+    return unsure or silent or _compression(decoded.text) > _MOST_COMPRESSION or _is_parroted(decoded, prompt)
 
 
-_LEAST_LOG_PROBABILITY = -1.2
+def _compression(text: str) -> float:
+    """Bytes of the text by its compressed bytes: what says little compresses well."""
+    content = text.encode()
+    return len(content) / len(zlib.compress(content))
+
+
+def _is_parroted(decoded: Decoded, prompt: str) -> bool:
+    """In noise the larger models recite the prompt, and are not ashamed of it."""
+    said, given = (re.findall(r"\w+", text.lower())[:_PARROTED_WORDS] for text in (decoded.text, prompt))
+    return len(said) == _PARROTED_WORDS and said == given and decoded.no_speech > _PARROTED_SILENT
 
 
 def cut_repeats(text: str, *, short: bool = False) -> str:
@@ -42,7 +59,7 @@ def cut_repeats(text: str, *, short: bool = False) -> str:
     `short` clip (under two seconds) two copies of two words are enough: nobody says a command twice in that time.
     """
     spans = [match.span() for match in re.finditer(r"\S+", text)]
-    words = [re.sub(r"\W+", "", text[start:end].lower()) for start, end in spans]
+    words = [_bare(text[start:end]) for start, end in spans]
     for unit in range(1, len(words)):
         rest = len(words) - unit
         needed = 3 if unit >= 3 else 2 * unit
