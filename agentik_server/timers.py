@@ -7,11 +7,15 @@ from collections.abc import Callable
 
 
 class LoopTimers:
-    """`fired(name)` is called on the loop. The monotonic clock is used: a suspended machine fires each timer once."""
+    """The monotonic clock is used: after a suspend each timer fires once."""
 
-    def __init__(self, fired: Callable[[tuple[str, ...]], None]) -> None:
-        self._fired = fired
+    def __init__(self) -> None:
+        self._fired: Callable[[tuple[str, ...]], None] | None = None
         self._armed: dict[tuple[str, ...], asyncio.TimerHandle] = {}
+
+    def listen(self, fired: Callable[[tuple[str, ...]], None]) -> None:
+        """`fired(name)` is called on the loop."""
+        self._fired = fired
 
     def set(self, name: tuple[str, ...], seconds: float) -> None:
         self.cancel(name)
@@ -28,4 +32,5 @@ class LoopTimers:
 
     def _fire(self, name: tuple[str, ...]) -> None:
         self._armed.pop(name, None)
-        self._fired(name)
+        if self._fired is not None:
+            self._fired(name)
