@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,12 @@ class Editor:
 
     def lines(self, buf: int = 0) -> list[str]:
         return list(self.nvim.api.buf_get_lines(buf, 0, -1, True))
+
+    def wait_until(self, condition: str) -> None:
+        """Waits for a Lua expression to become true; Neovim goes on with its own work in between."""
+        deadline = time.monotonic() + 5  # a guard
+        while not self.lua(f"return {condition}"):
+            assert time.monotonic() < deadline, f"never true: {condition}\n" + "\n".join(self.lines())
 
     def reset(self) -> None:
         """No buffer, no option and no loaded module of the plugin is left of the test before."""

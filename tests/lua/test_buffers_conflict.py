@@ -53,11 +53,6 @@ def person(editor: Editor) -> Any:
     editor.nvim.ui_detach()
 
 
-def wait_until(editor: Editor, condition: str) -> None:
-    """Waits for a Lua expression to become true; the time is only a guard."""
-    assert editor.lua(f"return vim.wait(3000, function() return {condition} end, 1)"), condition
-
-
 def test_unsaved_edits_that_the_agent_does_not_know_are_kept(editor: Editor, path: Path) -> None:  # B50
     answer = write(editor, path, "one\ntwo changed\nthree\n")
     assert not answer["applied"]
@@ -121,7 +116,7 @@ def test_take_puts_the_agents_text_and_undo_brings_mine_back(editor: Editor, pat
     person("take")
     answer = write(editor, path, "agent\n")
     assert (answer["applied"], answer["reason"].endswith("; the user is being asked")) == (False, True)
-    wait_until(editor, "not vim.bo.modified")
+    editor.wait_until("not vim.bo.modified")
     assert state(editor, path) == (["agent"], "agent\n")
     editor.keys("u")
     assert editor.lines() == UNTOUCHED[0]
@@ -137,14 +132,14 @@ def test_take_puts_the_agents_text_and_undo_brings_mine_back(editor: Editor, pat
 def test_agent_that_tries_again_after_take_is_told_that_it_is_done(editor: Editor, path: Path, person: Any) -> None:
     person("take")
     write(editor, path, "agent\n")
-    wait_until(editor, "not vim.bo.modified")
+    editor.wait_until("not vim.bo.modified")
     assert write(editor, path, "agent\n")["applied"]
 
 
 def test_keep_is_remembered_for_the_same_text(editor: Editor, path: Path, person: Any) -> None:  # B50
     person("keep")
     write(editor, path, "agent\n")
-    wait_until(editor, "#Asked == 1")
+    editor.wait_until("#Asked == 1")
     answer = write(editor, path, "agent\n")
     assert answer["reason"].endswith("; the user keeps them")
     assert state(editor, path) == UNTOUCHED
@@ -155,7 +150,7 @@ def test_keep_is_remembered_for_the_same_text(editor: Editor, path: Path, person
 def test_diff_shows_both_and_the_user_saves_what_is_right(editor: Editor, path: Path, person: Any) -> None:  # B50
     person("diff")
     write(editor, path, "one\ntwo agent\nthree\n")
-    wait_until(editor, "#vim.api.nvim_list_tabpages() == 2")
+    editor.wait_until("#vim.api.nvim_list_tabpages() == 2")
     assert editor.lines() == UNTOUCHED[0]
     windows = editor.lua("return vim.api.nvim_tabpage_list_wins(0)")
     assert [editor.lua("return vim.wo[...].diff", window) for window in windows] == [True, True]
@@ -172,17 +167,17 @@ def test_diff_shows_both_and_the_user_saves_what_is_right(editor: Editor, path: 
 def test_question_waits_until_the_user_stops_typing(editor: Editor, path: Path, person: Any) -> None:
     person("take")
     editor.nvim.input("A more")
-    wait_until(editor, "vim.api.nvim_get_mode().mode == 'i'")
+    editor.wait_until("vim.api.nvim_get_mode().mode == 'i'")
     write(editor, path, "agent\n")
     assert editor.lua("return #Asked") == 0
     editor.nvim.input("<Esc>")
-    wait_until(editor, "#Asked == 1")
+    editor.wait_until("#Asked == 1")
 
 
 def test_open_question_can_be_answered_later(editor: Editor, path: Path, person: Any) -> None:
     person(None)
     write(editor, path, "agent\n")
-    wait_until(editor, "#Asked == 1")
+    editor.wait_until("#Asked == 1")
     assert len(editor.lua("return require('agentik.buffers.conflict').list()")) == 1
     assert editor.lua("return require('agentik.buffers.conflict').resolve(..., 'take')", str(path)) is None
     assert path.read_text() == "agent\n"
@@ -261,7 +256,7 @@ def test_unsaved_edits_survive_a_write_on_disk_and_the_user_is_asked(editor: Edi
     person("take")
     path.write_text("agent was here\n")
     assert refresh(editor) == []
-    wait_until(editor, "#Asked == 1")
+    editor.wait_until("#Asked == 1")
     assert state(editor, path) == (["agent was here"], "agent was here\n")
 
 
