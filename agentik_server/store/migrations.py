@@ -25,7 +25,7 @@ class NewerSchema(Exception):  # noqa: N818 -- says what it is
 #             runs its turns. `generation` grows with each owner (B59). `queue_revision`: last change of the queue.
 #   messages  the transcript; `deleted` rows are tombstones. `unfinished`: streaming, or a tool call that is open.
 #             `indexed`: `search` has an entry of it, made of its row in `searchable`; set before the entry is made,
-#             cleared after it is deleted.
+#             cleared after it is deleted. `words`: of a plan, to be found by (FTS5 may not use json_each for it).
 #   pending   waiting ("pending") and taken ("claimed") items; `place` orders them, whatever the clock says (B12).
 #   turns     open while `ended_at` is NULL; `journaled`: its prompt may have reached the agent (B6); `message_id`: the
 #             first message of the user in it.
@@ -75,6 +75,7 @@ CREATE TABLE messages (
   attachments TEXT,
   tool TEXT,
   plan TEXT,
+  words TEXT,
   send_kind TEXT NOT NULL,
   deleted INTEGER NOT NULL DEFAULT 0,
   unfinished INTEGER NOT NULL,
@@ -156,8 +157,7 @@ CREATE VIEW searchable (number, session, text) AS
     substr(CASE m.kind
       WHEN 'tool' THEN m.text || ' ' || coalesce(json_extract(m.tool, '$.title'), '')
                               || ' ' || substr(coalesce(json_extract(m.tool, '$.output'), ''), 1, 16000)
-      WHEN 'plan' THEN m.text || ' ' || coalesce(
-        (SELECT group_concat(json_extract(value, '$.content'), ' ') FROM json_each(m.plan)), '')
+      WHEN 'plan' THEN m.text || ' ' || coalesce(m.words, '')
       ELSE m.text END, 1, 200000)
   FROM messages AS m WHERE m.indexed = 1;
 CREATE VIRTUAL TABLE search USING fts5 (session, text, content = 'searchable', content_rowid = 'number');

@@ -45,8 +45,8 @@ def save_message(
     revision = next_revision(db)
     db.execute(
         f"UPDATE messages SET ({_CONTENT}) = (?, ?, ?, ?, ?, ?, ?, ?, ?), seq = ?, created_at = ?, unfinished = ?,"
-        " revision = ? WHERE number = ?",
-        (*content, seq, created_at, _is_unfinished(message), revision, number),
+        " words = ?, revision = ? WHERE number = ?",
+        (*content, seq, created_at, _is_unfinished(message), _words(message), revision, number),
     )
     if index and _is_searchable(message):
         _index(db, number)
@@ -75,8 +75,8 @@ def delete_message(
         _unindex(db, number)
     revision = next_revision(db)
     db.execute(
-        "UPDATE messages SET text = '', attachments = NULL, tool = NULL, plan = NULL, deleted = 1, unfinished = 0,"
-        " revision = ? WHERE number = ?",
+        "UPDATE messages SET text = '', attachments = NULL, tool = NULL, plan = NULL, words = NULL, deleted = 1,"
+        " unfinished = 0, revision = ? WHERE number = ?",
         (revision, number),
     )
     if not keep_attachments:
@@ -122,14 +122,15 @@ def _insert(
 ) -> Message:
     revision = next_revision(db)
     number = db.execute(
-        f"INSERT INTO messages (session, message_id, seq, created_at, unfinished, revision, {_CONTENT})"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        f"INSERT INTO messages (session, message_id, seq, created_at, unfinished, words, revision, {_CONTENT})"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
         (
             session.number,
             message.message_id,
             message.seq,
             message.created_at,
             _is_unfinished(message),
+            _words(message),
             revision,
             *content,
         ),
@@ -153,6 +154,10 @@ def _content(message: Message) -> tuple[object, ...]:
         message.send_kind,
         int(message.deleted),
     )
+
+
+def _words(message: Message) -> str | None:
+    return " ".join(entry.content for entry in message.plan) if message.plan else None
 
 
 def _is_unfinished(message: Message) -> bool:

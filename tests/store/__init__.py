@@ -1,0 +1,1 @@
+"""The store, on real SQLite: every rule that must hold on the disk."""
