@@ -285,14 +285,15 @@ def test_menu_that_was_closed_stays_closed_while_typing_on(compose: Editor) -> N
 def test_what_is_typed_further_looks_only_through_the_last_result(editor: Editor) -> None:
     """100,000 paths: each further character costs as much as there are matches left."""
     reads = editor.lua("""
-      local paths, lower = {}, {}
+      local paths, lower, names = {}, {}, {}
       for i = 1, 100000 do
         paths[i] = ('src/module_%d/Part_%d.lua'):format(i % 97, i)
         lower[i] = paths[i]:lower()
+        names[i] = paths[i]:match('.*/()')
       end
       local reads = 0
       local counted = setmetatable({}, { __index = function(_, i) reads = reads + 1 return lower[i] end })
-      local list = { root = '/', paths = paths, lower = lower, complete = true, cut = false, made = 0 }
+      local list = { root = '/', paths = paths, lower = lower, names = names, complete = true, cut = false, made = 0 }
       local match = require('agentik.complete.match')
       local first = match.files(list, 'part_9999', 50)
       list.lower = counted

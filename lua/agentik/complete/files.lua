@@ -12,6 +12,7 @@ local FRESH_NS = 5 * 1e9
 ---@field root string
 ---@field paths string[] relative to root
 ---@field lower string[] the same in lower case
+---@field names integer[] place in the path where the name of the file begins
 ---@field complete boolean
 ---@field cut boolean more than MAX_FILES
 ---@field made integer hrtime of the end of listing
@@ -66,6 +67,7 @@ local function take(list, piece)
     if path ~= list.paths[count] then
       list.paths[count + 1] = path
       list.lower[count + 1] = path:lower()
+      list.names[count + 1] = path:match('.*/()') or 1
     end
     from = stop + 1
   end
@@ -89,7 +91,7 @@ local function build(root, candidates)
     return
   end
   ---@type agentik.complete.FileList
-  local list = { root = root, paths = {}, lower = {}, complete = false, cut = false, made = 0 }
+  local list = { root = root, paths = {}, lower = {}, names = {}, complete = false, cut = false, made = 0 }
   -- The first list is shown while it grows; a later one takes its place when it is complete.
   lists[root] = lists[root] or list
   local rest = ''

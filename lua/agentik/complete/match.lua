@@ -5,6 +5,8 @@
 
 local M = {}
 
+local byte = string.byte -- called some million times a key
+
 -- So many of each class go into the ranking.
 local RANKED = 500
 
@@ -25,7 +27,7 @@ local last = nil
 local function has_in_order(text, from, bytes)
   local wanted, at = bytes[1], 1
   for i = from, #text do
-    if text:byte(i) == wanted then
+    if byte(text, i) == wanted then
       at = at + 1
       wanted = bytes[at]
       if not wanted then
@@ -37,28 +39,27 @@ local function has_in_order(text, from, bytes)
 end
 
 ---@param text string
----@return integer place of the first byte of the file name
-local function name_start(text)
-  for i = #text, 1, -1 do
-    if text:byte(i) == 47 then -- "/"
-      return i + 1
+---@param from integer
+---@param bytes integer[]
+---@return boolean
+local function begins_at(text, from, bytes)
+  for i = 1, #bytes do
+    if byte(text, from + i - 1) ~= bytes[i] then
+      return false
     end
   end
-  return 1
+  return true
 end
 
 --- 1: the name begins with the pattern, 2: the name has its characters, 3: the path has them, nil: it does not fit.
 ---@param text string
----@param pattern string
----@param bytes integer[]
+---@param start integer where the name begins
+---@param bytes integer[] of the pattern
 ---@return integer?
-local function class_of(text, pattern, bytes)
-  local start = name_start(text)
-  if text:sub(start, start + #pattern - 1) == pattern then
-    return 1
-  elseif has_in_order(text, start, bytes) then
-    return 2
-  elseif has_in_order(text, 1, bytes) then
+local function class_of(text, start, bytes)
+  if has_in_order(text, start, bytes) then
+    return begins_at(text, start, bytes) and 1 or 2
+  elseif start > 1 and has_in_order(text, 1, bytes) then
     return 3
   end
 end
@@ -78,16 +79,24 @@ local function look_through(list, pattern)
   local bytes = { pattern:byte(1, -1) }
   local from = candidates(list, pattern)
   local classes, indexes = { {}, {}, {} }, {}
-  local lower = list.lower
-  for n = 1, from and #from or #lower do
-    local index = from and from[n] or n
-    local class = class_of(lower[index], pattern, bytes)
+  local lower, names = list.lower, list.names
+  local function look_at(index)
+    local class = class_of(lower[index], names[index], bytes)
     if class then
       indexes[#indexes + 1] = index
       local found = classes[class]
       if #found < RANKED then
         found[#found + 1] = list.paths[index]
       end
+    end
+  end
+  if from then
+    for n = 1, #from do
+      look_at(from[n])
+    end
+  else
+    for index = 1, #lower do
+      look_at(index)
     end
   end
   last = { list = list, count = #lower, pattern = pattern, indexes = indexes }
