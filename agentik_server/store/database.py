@@ -90,6 +90,7 @@ class SqliteStore:
             lock.release(clean=False)
             raise opening.StoreUnavailable(f"cannot open the database {prepared.path}: {error}") from error
         work = GroupWriter(AttachmentFiles(home / "attachments"), lock.is_alive)
+        await writer.run(work.look)  # what other processes commit from now on is news
         store = cls(writer, reader, work, lock)
         return Opened(store, prepared.server_id, prepared.database_id, prepared.notices)
 

@@ -148,7 +148,7 @@ class GroupWriter:
     ) -> None:
         unused: list[str] = []
         for write, stored, outcome in zip(writes, prepared, outcomes, strict=True):
-            if isinstance(write, _DELETING) and isinstance(outcome, Done):
+            if _deletes(write) and isinstance(outcome, Done):
                 self._purge_is_due = True
             if isinstance(write, ForgetOld):
                 unused += self._files.older_than(_STRAY_AGE_S)
@@ -204,6 +204,10 @@ def is_acknowledged(write: Write) -> bool:
     if isinstance(write, SaveSession):
         return write.request is not None
     return not isinstance(write, SaveMessages | SaveAsk)
+
+
+def _deletes(write: Write) -> bool:
+    return isinstance(write, _DELETING) or (isinstance(write, EditPending) and not write.keep_attachments)
 
 
 def _has_files(write: Write) -> bool:
