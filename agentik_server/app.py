@@ -36,7 +36,7 @@ class AppSettings:
     policy: SessionPolicy = field(default_factory=SessionPolicy)
     pause_restored: bool = True  # B31
     attachments_dir: str = ""
-    about: Mapping[str, object] = field(default_factory=dict)  # versions and folders, for agentik/status
+    about: Callable[[], Mapping[str, object]] = dict  # versions, folders, errors: for agentik/status
 
 
 @dataclass(frozen=True, slots=True)

@@ -413,15 +413,15 @@ class Requests:
                     "agentId": session.facts.agent_id,
                     "state": session.facts.state,
                     "connection": session.facts.connection,
-                    "pending": len(session.queue.items),
-                    "paused": session.facts.paused,
+                    "pauseReason": session.facts.pause_reason,
                 }
                 for session in app.sessions()
             ]
             return {
-                **app.settings.about,
+                **app.settings.about(),
                 "sessions": sessions,
                 "agents": list(app.ports.agents.processes()),
+                "queues": {session.session_id: len(session.queue.items) for session in app.sessions()},
                 "store": {
                     "schemaVersion": page.schema_version,
                     "sessions": page.sessions,
@@ -439,18 +439,14 @@ def _opened(page: saves.SessionPage, session: Session | None) -> Mapping[str, ob
     messages = {message.message_id: message for message in page.messages}
     if session is not None:
         messages.update({message.message_id: message for message in session.live()})
-    facts = page.facts if session is None else session.facts
     queue = page.queue if session is None else session.queue
+    facts = (page.facts if session is None else session.facts).with_queue(queue)
     asks = page.asks if session is None else session.asks
-    shape = shapes.queue(page.facts.session_id, queue)
     return {
         "session": shapes.session(facts, owned=session is not None),
         "messages": [shapes.message(m) for m in sorted(messages.values(), key=lambda m: m.seq)],
         "more": page.more,
-        "pending": shape["pending"],
-        "paused": shape["paused"],
-        **({"pauseReason": shape["pauseReason"]} if "pauseReason" in shape else {}),
-        **({"pauseDetail": shape["pauseDetail"]} if "pauseDetail" in shape else {}),
+        "pending": [shapes.pending_item(item) for item in queue.items],
         "permissions": [shapes.permission(ask) for ask in asks if isinstance(ask, Permission)],
         "questions": [shapes.question(ask) for ask in asks if isinstance(ask, Question)],
         "revision": page.revision,

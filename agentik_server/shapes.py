@@ -142,6 +142,7 @@ def session(value: SessionFacts, *, owned: bool) -> Json:
         pendingCount=value.pending_count,
         paused=value.paused,
         revision=value.revision,
+        **_given(pauseReason=value.pause_reason, pauseDetail=value.pause_detail),
     )
     return shape
 

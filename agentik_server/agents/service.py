@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 
+from agentik_server.agents.catalogue import Catalogue
 from agentik_server.agents.link import AcpLink
-from agentik_server.domain.happenings import Happening
-from agentik_server.ports import AgentPolicy, OpenBuffers
+from agentik_server.domain.happenings import AgentReady, Happening, StartFailed
+from agentik_server.domain.refusal import Refused
+from agentik_server.ports import AgentListing, AgentPolicy, AgentSpec, Launch, OpenBuffers
+
+Checked = Callable[[bool, str, Mapping[str, object] | None], None]
 
 
 class AgentService:
     """`policy` is asked at each start of an agent, so that changed settings count from then on."""
 
-    def __init__(self, policy: Callable[[], AgentPolicy], buffers: OpenBuffers | None = None) -> None:
+    def __init__(
+        self, policy: Callable[[], AgentPolicy], catalogue: Catalogue, buffers: OpenBuffers | None = None
+    ) -> None:
         self._policy = policy
+        self._catalogue = catalogue
         self._buffers = buffers
         self._links: dict[str, AcpLink] = {}
 
@@ -23,6 +31,37 @@ class AgentService:
         link = AcpLink(tell, self._policy, self._buffers)
         self._links[session_id] = link
         return link
+
+    def spec(self, agent_id: str | None) -> AgentSpec:
+        """See ports.Agents."""
+        return self._catalogue.spec(agent_id)
+
+    def listed(self) -> Sequence[AgentListing]:
+        """See ports.Agents."""
+        return self._catalogue.listed()
+
+    def check(self, agent_id: str, done: Checked) -> None:
+        """See ports.Agents. The session that it opens is in the folder for temporary files."""
+        try:
+            spec = self._catalogue.spec(agent_id)
+        except Refused as refused:
+            done(False, refused.message, None)
+            return
+
+        def tell(happening: Happening) -> None:
+            if isinstance(happening, AgentReady):
+                done(True, f"{happening.agent_name or spec.name} answers", {"name": happening.agent_name or spec.name})
+                link.stop()
+            elif isinstance(happening, StartFailed):
+                done(False, happening.detail, None)
+
+        link = AcpLink(tell, self._policy, None)
+        self._links[f"check of {agent_id}"] = link
+        link.start(Launch("check", spec, tempfile.gettempdir(), None, ""), 1)
+
+    def processes(self) -> Sequence[Mapping[str, object]]:
+        """See ports.Agents."""
+        return [{"sessionId": session_id, "pids": list(pids)} for session_id, pids in self.pids().items()]
 
     def pids(self) -> dict[str, tuple[int, ...]]:
         """Guard and agent process of each session that has one."""

@@ -16,7 +16,7 @@ class Follower:
     """What is known of one session of another process. `revision`: everything up to it has been told."""
 
     def __init__(self, page: SessionPage) -> None:
-        self.facts: SessionFacts = page.facts
+        self.facts: SessionFacts = page.facts.with_queue(page.queue)
         self.queue: QueueView = page.queue
         self.revision: int = page.revision
         self._asks: dict[str, Permission | Question] = {_ask_id(ask): ask for ask in page.asks}
@@ -42,9 +42,10 @@ class Follower:
         if page.facts.connection != self.facts.connection:
             connection: Connection = page.facts.connection  # type: ignore[assignment]  # written by an owner
             told.append(news.ConnectionStep(session_id, connection, None, 1))
-        if page.facts != self.facts:
-            told.append(news.SessionChanged(page.facts, owned=False))
-        self.facts, self.revision = page.facts, max(page.revision, self.revision)
+        facts = page.facts.with_queue(page.queue)
+        if facts != self.facts:
+            told.append(news.SessionChanged(facts, owned=False))
+        self.facts, self.revision = facts, max(page.revision, self.revision)
         return told
 
     def _message(self, message: Message) -> list[news.News]:

@@ -7,7 +7,7 @@ Writes that carry an `Owner` are fenced by it (B59): a process that lost the ses
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agentik_server.domain.message import Message, MessageStatus, Permission, Question
@@ -41,8 +41,20 @@ class SessionFacts:
     owner: Owner | None = None
     pending_count: int = 0
     paused: bool = False
+    pause_reason: str | None = None
+    pause_detail: str | None = None
     title_by_user: bool = False
     revision: int = 0
+
+    def with_queue(self, queue: QueueView) -> SessionFacts:
+        """The same session with what its queue says."""
+        return replace(
+            self,
+            pending_count=len(queue.items),
+            paused=queue.pause is not None,
+            pause_reason=queue.pause.reason if queue.pause else None,
+            pause_detail=(queue.pause.detail or None) if queue.pause else None,
+        )
 
 
 # ---------------------------------------------------------------------------------------------- writes

@@ -76,12 +76,7 @@ class Session:
 
     @property
     def facts(self) -> saves.SessionFacts:
-        return replace(
-            self._row.facts,
-            state=self._run.state,
-            pending_count=len(self.queue.items),
-            paused=self.queue.pause is not None,
-        )
+        return replace(self._row.facts, state=self._run.state).with_queue(self.queue)
 
     def live(self) -> tuple[Message, ...]:
         """Messages in memory that are newer than what the store holds."""

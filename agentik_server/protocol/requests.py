@@ -262,5 +262,8 @@ class Status(Wire):
     sessions: list[Any] = Field(description="the open ones: id, agent, state, connection, owner")
     agents: list[Any] = Field(description="the agent processes: session, agent, pid, since")
     queues: dict[str, int] = Field(description="waiting items by session")
+    store: dict[str, int] = Field(
+        description="schema version; counts of sessions, messages, waiting items; bytes on disk"
+    )
     last_errors: list[str]
     settings_problems: list[str]

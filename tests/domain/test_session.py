@@ -266,8 +266,8 @@ def test_pause_by_the_user_keeps_new_messages_waiting(world: World, session_id: 
     world.disk()
     assert world.order == ["one"]
     shown = opened(world, session_id)
-    assert shown["paused"]
-    assert shown["pauseReason"] == "user"
+    assert shown["session"]["paused"]
+    assert shown["session"]["pauseReason"] == "user"
     world.finish(world.ask("resumeQueue", sessionId=session_id))
     world.disk()
     assert world.order == ["one", "two"]
@@ -276,7 +276,7 @@ def test_pause_by_the_user_keeps_new_messages_waiting(world: World, session_id: 
 def test_an_empty_idle_queue_is_never_paused(world: World, session_id: str) -> None:
     """# B28"""
     world.finish(world.ask("pauseQueue", sessionId=session_id))
-    assert not opened(world, session_id)["paused"]
+    assert not opened(world, session_id)["session"]["paused"]
     assert send(world, session_id, "one")["disposition"] == "started"
 
 
@@ -288,7 +288,7 @@ def test_a_send_lifts_a_pause_that_came_by_itself(world: World, session_id: str)
     world.ask("cancelTurn", sessionId=session_id)
     world.links[session_id].answer("cancelled")
     world.disk()
-    assert opened(world, session_id)["pauseReason"] == "cancel"
+    assert opened(world, session_id)["session"]["pauseReason"] == "cancel"
     send(world, session_id, "three")
     world.disk()
     assert world.order == ["one", "two"]
@@ -306,7 +306,7 @@ def test_what_pauses_the_queue(world: World, session_id: str, answer: tuple[Any,
     world.disk()
     world.links[session_id].answer(*answer)
     world.disk()
-    assert opened(world, session_id)["pauseReason"] == reason
+    assert opened(world, session_id)["session"]["pauseReason"] == reason
     assert world.order == ["one"]
 
 
@@ -317,7 +317,7 @@ def test_a_restored_queue_is_paused(world: World, session_id: str) -> None:
     world.disk()
     world.die()
     shown = opened(world, session_id)
-    assert shown["pauseReason"] == "restore"
+    assert shown["session"]["pauseReason"] == "restore"
     assert [item["text"] for item in shown["pending"]] == ["two"]
     assert message(world, session_id, "one")["status"] == "unknown"  # B43
     assert any("restored" in str(p["text"]) for p in world.editor.of("notice"))
@@ -448,7 +448,7 @@ def test_a_failed_start_is_tried_once_more_and_then_reported(world: World) -> No
     link.exit()
     world.disk()
     shown = opened(world, session_id)
-    assert shown["pauseReason"] == "start"
+    assert shown["session"]["pauseReason"] == "start"
     assert [item["messageId"] for item in shown["pending"]] == ["one"]
     assert shown["messages"] == []
     assert [p["text"] for p in world.editor.of("notice")] == ["the agent died at start"]
@@ -465,7 +465,7 @@ def test_a_start_without_login_is_not_repeated(world: World) -> None:
     link.tell(StartFailed("authRequired", "log in first", [{"id": "key", "name": "API key"}]))
     world.disk()
     shown = opened(world, session_id)
-    assert shown["pauseReason"] == "auth"
+    assert shown["session"]["pauseReason"] == "auth"
     assert shown["session"]["authMethods"] == [{"id": "key", "name": "API key"}]
 
 
@@ -482,7 +482,7 @@ def test_an_agent_that_dies_ends_the_turn_with_an_unknown_outcome(world: World, 
     assert message(world, session_id, "one")["status"] == "unknown"
     answer = next(m for m in opened(world, session_id)["messages"] if m["kind"] == "agent")
     assert (answer["text"], answer["status"]) == ("partly", "interrupted")
-    assert opened(world, session_id)["pauseReason"] == "crash"
+    assert opened(world, session_id)["session"]["pauseReason"] == "crash"
     assert world.order == ["one"]
 
 
@@ -508,7 +508,7 @@ def test_a_prompt_that_was_not_written_goes_back_to_the_head(world: World, sessi
     world.disk()
     shown = opened(world, session_id)
     assert [item["messageId"] for item in shown["pending"]] == ["one", "two"]
-    assert shown["pauseReason"] == "error"
+    assert shown["session"]["pauseReason"] == "error"
     assert [e["stopReason"] for e in world.editor.of("turnEnded")] == ["error"]
 
 
