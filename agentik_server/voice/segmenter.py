@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from agentik_server.voice.audio import FRAME_MS, SAMPLE_RATE, frames_in, from_decibels
 
@@ -82,19 +83,27 @@ class VoiceDetector:
 IsVoiced = Callable[[bytes, float], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    sound: bytes
+    loud: float
+    voiced: bool
+
+
 class Segmenter:
     """`feed` it every frame in order; it answers with what happened."""
 
     def __init__(self, is_voiced: IsVoiced, timing: Timing | None = None) -> None:
         self._is_voiced = is_voiced
-        self._timing = timing or Timing()
-        self._window: deque[bool] = deque(maxlen=frames_in(self._timing.window_ms))
-        self._lead: deque[tuple[bytes, float]] = deque(maxlen=frames_in(self._timing.lead_ms + self._timing.window_ms))
-        self._frames: list[bytes] = []
-        self._loudness: list[float] = []
-        self._voiced = 0
+        self._timing = timing = timing or Timing()
+        self._pause_frames = frames_in(timing.pause_ms)
+        self._end_frames = max(self._pause_frames, frames_in(timing.end_ms))
+        self._window: deque[bool] = deque(maxlen=frames_in(timing.window_ms))
+        self._lead: deque[_Frame] = deque(maxlen=frames_in(timing.lead_ms + timing.window_ms))
+        self._segment: list[_Frame] = []
         self._silent = 0
         self._speaking = False
+        self._continues = False
 
     @property
     def window_frames(self) -> int:
@@ -112,60 +121,64 @@ class Segmenter:
 
     def so_far(self) -> bytes:
         """The sound of the running segment."""
-        return b"".join(self._frames)
+        return _sound(self._segment)
 
     def feed(self, frame: bytes, loud: float) -> tuple[SegmentEvent, ...]:
         """One frame of 20 ms and its loudness."""
-        voiced = self._is_voiced(frame, loud)
-        if self._speaking:
-            return self._go_on(frame, loud, voiced)
-        return self._wait(frame, loud, voiced)
+        heard = _Frame(frame, loud, self._is_voiced(frame, loud))
+        return self._go_on(heard) if self._speaking else self._wait(heard)
 
     def take(self) -> bytes:
         """Ends the running segment now. Its sound, or nothing when too little of it was voice."""
-        quiet = max(0, self._silent - frames_in(self._timing.pause_ms))
-        sound = b"".join(self._frames[: len(self._frames) - quiet])
-        enough = self._voiced >= frames_in(self._timing.least_voiced_ms)
+        quiet = max(0, self._silent - self._pause_frames)
+        sound = _sound(self._segment[: len(self._segment) - quiet])
+        # What goes on after a cut may be the rest of a word.
+        least = 1 if self._continues else frames_in(self._timing.least_voiced_ms)
+        enough = sum(frame.voiced for frame in self._segment) >= least
+        self._begin_segment([], continues=False)
         self._speaking = False
-        self._begin_segment([], [], 0)
         self._window.clear()
         self._lead.clear()
         return sound if enough else b""
 
-    def _wait(self, frame: bytes, loud: float, voiced: bool) -> tuple[SegmentEvent, ...]:
-        self._lead.append((frame, loud))
-        self._window.append(voiced)
+    def _wait(self, frame: _Frame) -> tuple[SegmentEvent, ...]:
+        self._lead.append(frame)
+        self._window.append(frame.voiced)
         full = len(self._window) == self._window.maxlen
         if not full or sum(self._window) < self._timing.voiced_share * len(self._window):
             return ()
         self._speaking = True
-        self._begin_segment([f for f, _ in self._lead], [loud for _, loud in self._lead], sum(self._window))
+        self._begin_segment(list(self._lead), continues=False)
         return (SpeechBegan(),)
 
-    def _go_on(self, frame: bytes, loud: float, voiced: bool) -> tuple[SegmentEvent, ...]:
-        self._frames.append(frame)
-        self._loudness.append(loud)
-        pause = frames_in(self._timing.pause_ms)
-        if voiced:
-            resumed = self._silent >= pause
-            self._voiced += 1
+    def _go_on(self, frame: _Frame) -> tuple[SegmentEvent, ...]:
+        self._segment.append(frame)
+        if frame.voiced:
+            resumed = (SpeechResumed(),) if self._silent >= self._pause_frames else ()
             self._silent = 0
-            return (*((SpeechResumed(),) if resumed else ()), *self._cut_if_long())
+            return (*resumed, *self._cut_if_long())
         self._silent += 1
-        if self._silent >= max(pause, frames_in(self._timing.end_ms)):
-            paused = (SpeechPaused(),) if self._silent == pause else ()
-            sound = self.take()
-            return (*paused, SpeechEnded(sound) if sound else SpeechDropped())
-        return (SpeechPaused(),) if self._silent == pause else self._cut_if_long()
+        paused = (SpeechPaused(),) if self._silent == self._pause_frames else ()
+        if self._silent < self._end_frames:
+            return paused or self._cut_if_long()
+        sound = self.take()
+        return (*paused, SpeechEnded(sound) if sound else SpeechDropped())
 
     def _cut_if_long(self) -> tuple[SegmentEvent, ...]:
-        if len(self._frames) < frames_in(self._timing.longest_ms):
+        length = len(self._segment)
+        if length < frames_in(self._timing.longest_ms):
             return ()
-        first = max(1, len(self._frames) - frames_in(self._timing.cut_within_ms))
-        at = min(range(first, len(self._frames)), key=self._loudness.__getitem__)
-        sound = b"".join(self._frames[:at])
-        self._begin_segment(self._frames[at:], self._loudness[at:], len(self._frames) - at)
+        first = max(1, length - frames_in(self._timing.cut_within_ms))
+        at = min(range(first, length), key=lambda index: self._segment[index].loud)
+        sound = _sound(self._segment[:at])
+        self._begin_segment(self._segment[at:], continues=True)
         return (SpeechEnded(sound, cut=True),)
 
-    def _begin_segment(self, frames: list[bytes], loudness: list[float], voiced: int) -> None:
-        self._frames, self._loudness, self._voiced, self._silent = frames, loudness, voiced, 0
+    def _begin_segment(self, frames: list[_Frame], *, continues: bool) -> None:
+        self._segment = frames
+        self._continues = continues
+        self._silent = sum(1 for _ in takewhile(lambda frame: not frame.voiced, reversed(frames)))
+
+
+def _sound(frames: list[_Frame]) -> bytes:
+    return b"".join(frame.sound for frame in frames)

@@ -108,6 +108,7 @@ def silence(seconds: float) -> bytes:
     return bytes(2 * int(SAMPLE_RATE * seconds))
 
 
+@lru_cache
 def noises(seconds: float = 10.0) -> dict[str, bytes]:
     """Sounds in which nobody speaks, by name."""
     count = int(SAMPLE_RATE * seconds)

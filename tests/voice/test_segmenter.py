@@ -34,14 +34,18 @@ def says_so(frame: bytes, _loud: float) -> bool:
     return bool(frame[4])
 
 
-def run(pattern: str, timing: Timing | None = None) -> list[SegmentEvent]:
-    """Events for frames written as "#" (voice) and "." (none)."""
+def run_numbered(pattern: str, timing: Timing | None = None) -> list[tuple[int, SegmentEvent]]:
+    """Events with their frames' numbers, for frames written as "#" (voice) and "." (none)."""
     segmenter = Segmenter(says_so, timing)
     return [
-        event
+        (number, event)
         for number, mark in enumerate(pattern)
         for event in segmenter.feed(numbered(number, mark == "#"), 0.1 if mark == "#" else 0.0)
     ]
+
+
+def run(pattern: str, timing: Timing | None = None) -> list[SegmentEvent]:
+    return [event for _, event in run_numbered(pattern, timing)]
 
 
 def kinds(events: list[SegmentEvent]) -> list[type]:
@@ -105,14 +109,17 @@ def test_no_frame_is_heard_twice_and_none_inside_a_segment_is_lost(runs: list[tu
     timing = Timing(longest_ms=longest * FRAME_MS, cut_within_ms=20 * FRAME_MS)
     last = -1
     cut = False
-    for event in run(pattern + "." * 30, timing):
-        if isinstance(event, SpeechEnded):
-            heard = numbers(event.sound)
-            assert heard == list(range(heard[0], heard[-1] + 1))
-            assert heard[0] > last
-            assert not cut or heard[0] == last + 1
-            assert len(heard) <= longest
-            last, cut = heard[-1], event.cut
+    for number, event in run_numbered(pattern + "." * 30, timing):
+        match event:
+            case SpeechEnded(sound=sound):
+                heard = numbers(sound)
+                assert heard == list(range(heard[0], heard[-1] + 1))
+                assert heard[0] == last + 1 if cut else heard[0] > last
+                assert len(heard) <= longest
+                last, cut = heard[-1], event.cut
+            case SpeechDropped():
+                assert not cut or "#" not in pattern[last + 1 : number + 1]
+                cut = False
 
 
 @given(st.lists(st.booleans(), max_size=300))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from itertools import chain, repeat
 
 from agentik_server.voice.audio import FRAME_MS, SILENCE
@@ -28,6 +29,8 @@ class WavMicrophone:
         self._refusal = refusal
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
+        self.delivered = threading.Event()
+        """Set when all of the sound was delivered."""
         self.is_open = False
         self.opened_device: str | None = None
         self.heard_at = time.monotonic()
@@ -47,9 +50,8 @@ class WavMicrophone:
         self.is_open = False
 
     def _run(self, deliver: Deliver, lost: Lost) -> None:
-        endless = repeat(SILENCE) if self._paced and self._then == "silence" else ()
         due = time.monotonic()
-        for frame in chain(self._frames, endless):
+        for frame in chain(self._frames, self._after()):
             due += FRAME_MS / 1000 if self._paced else 0
             if self._closed.wait(max(0.0, due - time.monotonic())):
                 return
@@ -59,6 +61,11 @@ class WavMicrophone:
             lost("the microphone was unplugged")
         elif self._then == "silence":
             self._stay_alive()
+
+    def _after(self) -> Iterator[bytes]:
+        self.delivered.set()
+        if self._paced and self._then == "silence":
+            yield from repeat(SILENCE)
 
     def _stay_alive(self) -> None:
         """A device that is there but was not asked for more sound: no watch may take it for unplugged."""
