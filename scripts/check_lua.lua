@@ -27,7 +27,7 @@ local function set(names)
   end
   return result
 end
-local ALLOWED = set([[_G arg assert bit collectgarbage debug dofile error getmetatable io ipairs jit loadfile
+local ALLOWED = set([[_G arg assert bit collectgarbage coroutine debug dofile error getmetatable io ipairs jit loadfile
   loadstring math next os package pairs pcall print rawequal rawget rawset require select setfenv setmetatable string
   table tonumber tostring type unpack vim xpcall]])
 -- Parts of vim that answer to any name.

@@ -2,7 +2,7 @@
 
   lua/agentik/types.lua                    from lua/agentik/config/schema.lua
   doc/agentik.txt: options, keys, icons    from the same
-  doc/protocol.md                          from agentik_server/protocol.py
+  doc/protocol.md                          from agentik_server/protocol/
   doc/settings.md                          from agentik_server/settings.py
 
 With --check nothing is written; a file that would change is shown as a diff and ends the program with 1.
@@ -63,11 +63,12 @@ def render_module(name: str) -> str:
 def wanted() -> dict[Path, str]:
     """Every generated file with the text that it should have."""
     config = render_config()
-    files = {Path("lua/agentik/types.lua"): config["types"], HELP: render_help(config)}
-    for name in ("protocol", "settings"):
-        if (ROOT / "agentik_server" / f"{name}.py").exists():
-            files[Path(f"doc/{name}.md")] = render_module(f"agentik_server.{name}")
-    return files
+    return {
+        Path("lua/agentik/types.lua"): config["types"],
+        HELP: render_help(config),
+        Path("doc/protocol.md"): render_module("agentik_server.protocol"),
+        Path("doc/settings.md"): render_module("agentik_server.settings"),
+    }
 
 
 def main(check: bool) -> int:
