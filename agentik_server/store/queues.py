@@ -77,9 +77,12 @@ def insert_draft(
 
 
 def put_at_head(db: sqlite3.Connection, session: SessionRow, message: Message) -> None:
-    """A message that was taken, and certainly not sent, waits again before all others (B26)."""
+    """A message that was taken, and certainly not sent, waits again before all others (B26).
+
+    It is not urgent any more: else it would go on and on against the pause that says why it was not sent.
+    """
     row = db.execute(
-        "UPDATE pending SET state = 'pending', turn_id = NULL, place = ?, revision = ?"
+        "UPDATE pending SET state = 'pending', turn_id = NULL, urgent = 0, place = ?, revision = ?"
         " WHERE session = ? AND message_id = ? RETURNING 1",
         (_free_place(db, session, at_head=True), next_revision(db), session.number, message.message_id),
     ).fetchone()

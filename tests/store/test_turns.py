@@ -134,6 +134,13 @@ def test_only_what_is_urgent_goes_before_what_is_put_back(desk: Desk) -> None:
     assert desk.waiting() == ["now", "a", "b"]
 
 
+def test_what_is_put_back_waits_although_it_had_been_urgent(desk: Desk) -> None:  # B26
+    desk.admitted("a", urgent=True)
+    desk.claim()
+    desk.put_back("t", Pause("start"))
+    assert (desk.queue().urgent, desk.claim("t2").messages) == (False, ())
+
+
 def test_a_message_that_is_received_again_gets_a_new_place_in_the_transcript(desk: Desk) -> None:
     desk.admitted("a", free=True)
     desk.save(desk.message("remark", kind="notice"))
