@@ -17,7 +17,7 @@ from agentik_server import shapes
 from agentik_server.domain import effects as want
 from agentik_server.domain import news, saves
 from agentik_server.domain.following import Follower
-from agentik_server.domain.happenings import Happening, StartFailed
+from agentik_server.domain.happenings import Happening, HistoryReplayed, StartFailed
 from agentik_server.domain.pending import QueueView
 from agentik_server.domain.policy import SessionPolicy
 from agentik_server.domain.refusal import Refused
@@ -27,6 +27,7 @@ from agentik_server.ports import AgentLink, Agents, AgentSpec, Editor, Launch, P
 log = logging.getLogger(__name__)
 
 NEVER = 1 << 62  # a revision that no row reaches: a page without messages
+WHOLE = 1 << 30  # a limit that no transcript reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,8 @@ class App:
 
     def happened(self, session_id: str, happening: Happening) -> None:
         """An agent link tells something."""
+        if isinstance(happening, HistoryReplayed):
+            self._enter(lambda: self._compare_history(session_id, happening))
         self._enter(lambda: self._with_owned(session_id, lambda s: s.happened(happening, self.ports.clock())))
 
     def _enter(self, step: Callable[[], None]) -> None:
@@ -403,6 +406,17 @@ class App:
             return
         attachments_dir = self.settings.attachments_dir
         owned.link.start(Launch(facts.session_id, spec, facts.cwd, agent_session_id, attachments_dir), attempt)
+
+    def _compare_history(self, session_id: str, history: HistoryReplayed) -> None:
+        """B54: what the agent replayed is held against the store's record."""
+
+        def done(page: saves.Page) -> None:
+            if isinstance(page, saves.SessionPage):
+                now = self.ports.clock()
+                self._with_owned(session_id, lambda s: s.take_history(page.messages, history.entries, now))
+
+        read = saves.ReadSession(session_id, limit=WHOLE)
+        self.ports.store.read(read, lambda page: self._enter(lambda: done(page)))
 
     def _agent_unknown(self, session_id: str, detail: str) -> None:
         self._with_owned(session_id, lambda s: s.happened(StartFailed("missing", detail), self.ports.clock()))

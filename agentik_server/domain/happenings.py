@@ -152,6 +152,23 @@ class CallAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class Replayed:
+    """One entry of a history that an agent replayed: consecutive chunks of one kind, or one tool call as it ended."""
+
+    kind: Literal["user", "agent", "thought", "tool", "plan"]
+    text: str = ""
+    tool: ToolChange | None = None
+    plan: tuple[PlanEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryReplayed:
+    """What `session/load` replayed, in its order. The store is the record: only what it lacks is taken (B54, B58)."""
+
+    entries: tuple[Replayed, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
     """Something of this session arrived that shows nothing but restarts the prompt timeout (B41)."""
 
@@ -173,5 +190,6 @@ Happening = (
     | QuestionAsked
     | AskWithdrawn
     | CallAnswered
+    | HistoryReplayed
     | Activity
 )

@@ -5,6 +5,8 @@ What is shown of a message is never older than what was shown before: it is take
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agentik_server.domain import happenings as told
 from agentik_server.domain import news, saves
 from agentik_server.domain.effects import Effect, Save, SetTimer, Show
@@ -66,6 +68,11 @@ class Recorder:
 
     def remark(self, text: str, now: int) -> None:
         self._transcript.remark(text, now)
+        self._soon(now)
+
+    def replayed(self, entries: Iterable[told.Replayed], now: int) -> None:
+        """What the agent's history has and ours lacks."""
+        self._transcript.add_replayed(entries, now)
         self._soon(now)
 
     def close_tools(self, status: str, now: int) -> None:

@@ -7,7 +7,7 @@ own making, no waiting: times come in as arguments (milliseconds since the epoch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from agentik_server.domain import happenings as told
@@ -23,6 +23,7 @@ from agentik_server.domain.effects import (
     Save,
     Show,
 )
+from agentik_server.domain.history import missing
 from agentik_server.domain.message import Message, Permission, Question
 from agentik_server.domain.pending import Draft, QueueView, check_draft
 from agentik_server.domain.policy import SessionPolicy
@@ -185,6 +186,11 @@ class Session:
         self._run.drain(now)
         return self._done(now)
 
+    def take_history(self, ours: Iterable[Message], replay: Iterable[told.Replayed], now: int) -> list[Effect]:
+        """`ours`: the whole transcript as the store has it. What the agent knows beyond that is added (B54)."""
+        self._recorder.replayed(missing(tuple(ours), tuple(replay)), now)
+        return self._done(now)
+
     def timer_fired(self, name: str, now: int) -> list[Effect]:
         match name:
             case "save":
@@ -316,8 +322,8 @@ class Session:
                 self._row.suggest_title(happening.title)
             case told.CallAnswered():
                 self._call_answered(happening, now)
-            case told.Activity():
-                pass
+            case told.Activity() | told.HistoryReplayed():
+                pass  # a history is brought together with the store's first: see take_history
         return self._done(now)
 
     def _permission_asked(self, happening: told.PermissionAsked, now: int) -> None:

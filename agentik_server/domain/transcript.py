@@ -6,8 +6,10 @@ Ids are made from the turn's id and a count, so no randomness is needed. Must no
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from agentik_server.domain.happenings import Replayed
 from agentik_server.domain.message import (
     Message,
     MessageKind,
@@ -141,6 +143,21 @@ class Transcript:
         entry.status = "complete"
         self._mark(entry)
         return entry.message(self._session_id)
+
+    def add_replayed(self, entries: Iterable[Replayed], now: int) -> None:
+        """Turns that the agent knows and we do not: whole messages of no turn of ours."""
+        turn_id, self._turn_id, self._last = self._turn_id, None, None
+        for replayed in entries:
+            entry = self._new(replayed.kind, now)
+            entry.status = "complete"
+            entry.append(replayed.text)
+            if replayed.tool is not None:
+                tool = merge_tool(ToolCall(replayed.tool.tool_call_id), replayed.tool)
+                entry.tool = replace(tool, status="completed") if tool.is_open else tool
+            if replayed.kind == "plan":
+                entry.plan = replayed.plan
+            self._mark(entry)
+        self._turn_id, self._last = turn_id, None
 
     def close_tools(self, status: str) -> None:
         """Every open tool call gets `status` (agents leave them open; a cancelled turn marks them at once, B32)."""
