@@ -71,6 +71,23 @@ class Editor(Protocol):
         """
 
 
+class Progress(Protocol):
+    """A piece of long work as the editor's user sees it (LSP `$/progress`); nothing is sent where it cannot be seen."""
+
+    def report(self, message: str, percentage: int | None = None) -> None:
+        """`percentage` 0 to 100, where known."""
+
+    def end(self, message: str | None = None) -> None:
+        """Once, at the end."""
+
+
+class Progresses(Protocol):
+    """Where long work is reported."""
+
+    def progress(self, title: str) -> Progress:
+        """Long work begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class BufferState:
     """Answer to agentik/readBuffer. `text` only when `modified`."""
@@ -176,7 +193,7 @@ class AgentListing:
 
     agent_id: str
     name: str
-    command: str
+    command: tuple[str, ...]
     available: bool
     is_default: bool
     reason: str | None = None

@@ -74,7 +74,7 @@ class Requests:
             {
                 "agentId": row.agent_id,
                 "name": row.name,
-                "command": row.command,
+                "command": list(row.command),
                 "available": row.available,
                 "isDefault": row.is_default,
                 **({"reason": row.reason} if row.reason else {}),

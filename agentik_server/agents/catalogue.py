@@ -240,7 +240,7 @@ class Catalogue:
         return AgentListing(
             agent_id=agent_id,
             name=spec.name,
-            command=" ".join(spec.command),
+            command=spec.command,
             available=available,
             is_default=agent_id == default,
             reason=None if available else f"{spec.command[0]} is not installed",
