@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LUA_FOLDERS = ("plugin", "lua", "scripts", "tests", "rplugin")
 # Also in Python sources: the host calls Lua by text.
-REQUIRE = re.compile(r"""require\s*\(?\s*(['"])(agentik[\w.]*)\1""")
+REQUIRE = re.compile(r"""require\s*\(?\s*(['"])(agentik(?:\.\w+)*)\1""")
 
 
 def lua_files() -> list[Path]:

@@ -2,6 +2,9 @@
 
   lua/agentik/types.lua                    from lua/agentik/config/schema.lua
   doc/agentik.txt: options, keys, icons    from the same
+    commands, maps, highlight groups       from plugin/agentik.lua and lua/agentik/highlight.lua
+    functions                              from the comments in lua/agentik/init.lua
+    events, settings                       from agentik_server/protocol/ and agentik_server/settings.py
   doc/protocol.md                          from agentik_server/protocol/
   doc/settings.md                          from agentik_server/settings.py
 
@@ -18,16 +21,28 @@ import subprocess
 import sys
 from pathlib import Path
 
+import help_sections
+
 ROOT = Path(__file__).resolve().parent.parent
 HELP = Path("doc/agentik.txt")
-# Tag on the header line of a help section -> key in the output of scripts/render_config.lua
-HELP_SECTIONS = {"agentik-options": "options", "agentik-keys": "keys", "agentik-icons": "icons"}
+# Tag on the header line of a help section -> name of the text for it
+HELP_SECTIONS = {
+    "agentik-commands": "commands",
+    "agentik-maps": "plugs",
+    "agentik-options": "options",
+    "agentik-keys": "keys",
+    "agentik-icons": "icons",
+    "agentik-highlights": "highlights",
+    "agentik-functions": "functions",
+    "agentik-events": "events",
+    "agentik-settings": "settings",
+}
 
 
-def render_config() -> dict[str, str]:
-    """What scripts/render_config.lua makes of the schema of options: types, options, keys, icons."""
+def from_neovim(script: str) -> dict[str, str]:
+    """The JSON object that a script of this folder prints when Neovim runs it."""
     neovim = subprocess.run([ROOT / "scripts/nvim.sh"], check=True, capture_output=True, text=True).stdout.strip()
-    command = [neovim, "--clean", "-l", "scripts/render_config.lua"]
+    command = [neovim, "--clean", "-l", f"scripts/{script}"]
     output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     return dict(json.loads(output))
 
@@ -48,10 +63,11 @@ def put_section(text: str, tag: str, body: str) -> str:
     return "\n".join([*lines[: marker + 1], "", *body.rstrip("\n").split("\n"), "", *lines[end:]])
 
 
-def render_help(config: dict[str, str]) -> str:
+def render_help(sections: dict[str, str]) -> str:
+    """The help file with all its generated sections anew."""
     text = (ROOT / HELP).read_text(encoding="utf-8")
-    for tag, key in HELP_SECTIONS.items():
-        text = put_section(text, tag, config[key])
+    for tag, name in HELP_SECTIONS.items():
+        text = put_section(text, tag, sections[name])
     return text
 
 
@@ -62,10 +78,17 @@ def render_module(name: str) -> str:
 
 def wanted() -> dict[Path, str]:
     """Every generated file with the text that it should have."""
-    config = render_config()
+    config = from_neovim("render_config.lua")
+    sections = {
+        **config,
+        **from_neovim("render_help.lua"),
+        "functions": help_sections.functions(ROOT / "lua/agentik/init.lua", "agentik"),
+        "events": help_sections.events(),
+        "settings": help_sections.settings(),
+    }
     return {
         Path("lua/agentik/types.lua"): config["types"],
-        HELP: render_help(config),
+        HELP: render_help(sections),
         Path("doc/protocol.md"): render_module("agentik_server.protocol"),
         Path("doc/settings.md"): render_module("agentik_server.settings"),
     }
