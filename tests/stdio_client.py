@@ -181,6 +181,10 @@ class StdioClient(asyncio.SubprocessProtocol):
         """The result. Raises RpcError."""
         return await self._guarded(self.send_request(method, params), f"the answer to {method}", limit_s)
 
+    async def answer_of(self, future: asyncio.Future[Any], limit_s: float | None = None) -> Any:
+        """The result of a `send_request`, guarded. Raises RpcError."""
+        return await self._guarded(future, "the answer", limit_s)
+
     def send_request(self, method: str, params: Any = None, id: int | str | None = None) -> asyncio.Future[Any]:  # noqa: A002 -- JSON-RPC's name
         """Send without waiting; the future ends in the result or RpcError."""
         if id is None:

@@ -24,7 +24,7 @@ MAX_HEADER: Final = 8192
 
 MessageId = int | str
 
-# A header that could start a frame. Inside a JSON text it cannot occur: a string holds no raw line end.
+# A header that starts a frame. Inside a JSON text it cannot occur: a string holds no raw line end.
 _HEADER_START = re.compile(rb"content-length[ \t]{0,8}:[ \t]{0,8}[0-9]{1,20}[ \t]{0,8}\r\n", re.IGNORECASE)
 _LONGEST_START = 80
 _LENGTH = re.compile(rb"[ \t]*([0-9]{1,20})[ \t]*")
@@ -50,7 +50,7 @@ class FrameParser:
         self.max_body = max_body
         self._buffer = bytearray()
         self._at = 0  # where the unread part begins
-        self._searched = 0  # up to here there is no end of the header
+        self._searched = 0  # up to here nothing was found of what is looked for
         self._need = -1  # length of the body that is awaited; -1: a header is
         self._lost = False
 
@@ -72,9 +72,23 @@ class FrameParser:
             return self._read_header(found)
         end = self._at + self._need
         if len(self._buffer) < end:
-            return False
+            return self._find_header_in_body(found)
         found.append(bytes(memoryview(self._buffer)[self._at : end]))
         self._at = self._searched = end
+        self._need = -1
+        return True
+
+    def _find_header_in_body(self, found: list[bytes | BrokenFrame]) -> bool:
+        """A wrong length must not swallow what follows: where a header stands, no body goes on."""
+        start = max(self._at, self._searched - _LONGEST_START)
+        self._searched = len(self._buffer)
+        if self._buffer.find(b"\r\n", start) < 0:  # so it is with nearly every body; this is fast
+            return False
+        match = _HEADER_START.search(self._buffer, start)
+        if match is None:
+            return False
+        found.append(BrokenFrame(f"a body of {self._need} bytes was announced, and another frame came within it"))
+        self._at = self._searched = match.start()
         self._need = -1
         return True
 

@@ -45,8 +45,8 @@ def claim_stdio() -> tuple[int, int]:
 class Stdio:
     """Both pipes, open. `write` never blocks; what the pipe does not take is kept, and `events.full` says so."""
 
-    def __init__(self, events: StdioEvents) -> None:
-        self._events = events
+    def __init__(self) -> None:
+        self._events: StdioEvents
         self._loop = asyncio.get_running_loop()
         self._reader: asyncio.ReadTransport | _FileReader | None = None
         self._writer: asyncio.WriteTransport | _FileWriter | None = None
@@ -54,8 +54,9 @@ class Stdio:
         self._empty.set()
         self._restore: list[int] = []
 
-    async def open(self, incoming: int, outgoing: int) -> None:
+    async def open(self, incoming: int, outgoing: int, events: StdioEvents) -> None:
         """Take over both descriptors: they are closed by `close`."""
+        self._events = events
         if _can_wait_for(outgoing):
             self._keep_mode(outgoing)
             # The event loop closes the file objects with its transports.
@@ -87,10 +88,10 @@ class Stdio:
             pass  # the client does not read; what it has not read is lost with it
         finally:
             self._restore_modes()
-            if isinstance(self._writer, asyncio.WriteTransport):
-                self._writer.abort()
-            elif self._writer is not None:
+            if isinstance(self._writer, _FileWriter):
                 self._writer.close()
+            elif self._writer is not None and not self._writer.is_closing():
+                self._writer.abort()
 
     def pipe_full(self) -> None:
         self._empty.clear()

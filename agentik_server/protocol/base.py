@@ -11,8 +11,6 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
-PROTOCOL_VERSION = 1
-
 
 class InvalidParams(Exception):  # noqa: N818 -- JSON-RPC's own word for it
     """Params that do not validate. `field`: path of the first bad field, `reason`: why, `problems`: all of them."""

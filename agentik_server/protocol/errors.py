@@ -1,8 +1,10 @@
-"""Error codes and reasons of the protocol. Data only."""
+"""Version, error codes and reasons of the protocol. Data only; imports nothing heavy (see the package)."""
 
 from __future__ import annotations
 
 from typing import Final
+
+PROTOCOL_VERSION: Final = 1
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentik_server.protocol.base import PROTOCOL_VERSION, Empty, Wire
-from agentik_server.protocol.errors import CODES, REASONS
+from agentik_server.protocol.base import Empty, Wire
+from agentik_server.protocol.errors import CODES, PROTOCOL_VERSION, REASONS
 from agentik_server.protocol.registry import CLIENT_REQUESTS, NOTIFICATIONS, REQUESTS, RequestType
 from agentik_server.protocol.values import VALUES
 

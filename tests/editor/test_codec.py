@@ -124,6 +124,16 @@ def test_a_huge_announced_body_is_not_kept() -> None:
     assert parser.feed(framed(b"{}")) == [b"{}"]
 
 
+@given(st.lists(st.integers(min_value=0), max_size=9), st.integers(30, 10**7))
+def test_a_length_that_is_too_long_does_not_swallow_what_follows(cuts: list[int], length: int) -> None:
+    """Where the next header stands, the frame before it has ended, whatever it announced."""
+    data = b"Content-Length: %d\r\n\r\n{}" % length + framed(b'{"a": 1}') + framed(b'{"b": 2}')
+    found = fed(FrameParser(), data, cuts)
+    assert found[-1] == b'{"b": 2}' or length < len(data)
+    if length > len(data):
+        assert [type(each) for each in found] == [BrokenFrame, bytes, bytes]
+
+
 def test_a_text_about_the_protocol_is_no_header() -> None:
     """A message that quotes a frame is a message."""
     body = json.dumps({"text": "Content-Length: 7\r\n\r\n{}"}).encode()
