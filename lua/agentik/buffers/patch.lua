@@ -4,6 +4,10 @@
 
 local M = {}
 
+-- Neovim 0.12 has it by another name.
+local text = vim.text
+local diff = text.diff or vim.diff
+
 local namespace = vim.api.nvim_create_namespace('agentik.patch')
 
 -- With more hunks than this the whole span is replaced at once: each change costs every listener of the buffer.
@@ -15,21 +19,45 @@ local MAX_HUNKS = 300
 ---@field new_from integer
 ---@field new_upto integer
 
+--- Number of lines that both lists have in common at their start and, of what is left, at their end.
+---@param old string[]
+---@param new string[]
+---@return integer head
+---@return integer tail
+local function common(old, new)
+  local shorter = math.min(#old, #new)
+  local head, tail = 0, 0
+  while head < shorter and old[head + 1] == new[head + 1] do
+    head = head + 1
+  end
+  while tail < shorter - head and old[#old - tail] == new[#new - tail] do
+    tail = tail + 1
+  end
+  return head, tail
+end
+
+---@param lines string[]
+---@param from integer
+---@param upto integer
+---@return string
+local function joined(lines, from, upto)
+  return from > upto and '' or table.concat(lines, '\n', from, upto) .. '\n'
+end
+
 --- The changes from `old` to `new`, in order.
 ---@param old string[]
 ---@param new string[]
 ---@return agentik.buffers.Hunk[]
 function M.hunks(old, new)
-  local function join(lines)
-    return table.concat(lines, '\n') .. '\n'
-  end
+  local head, tail = common(old, new) -- most of a big file: only the rest is worth a diff
+  local before, after = joined(old, head + 1, #old - tail), joined(new, head + 1, #new - tail)
+  local found = diff(before, after, { result_type = 'indices' }) --[[@as integer[][] ]]
   local hunks = {}
-  local found = vim.diff(join(old), join(new), { result_type = 'indices' }) --[[@as integer[][] ]]
   for _, hunk in ipairs(found) do
     local start, count, new_start, new_count = unpack(hunk)
     -- With a count of 0 the diff names the line before.
-    local from = count == 0 and start or start - 1
-    local new_from = new_count == 0 and new_start or new_start - 1
+    local from = head + (count == 0 and start or start - 1)
+    local new_from = head + (new_count == 0 and new_start or new_start - 1)
     table.insert(hunks, { from = from, upto = from + count, new_from = new_from, new_upto = new_from + new_count })
   end
   if #hunks > MAX_HUNKS then

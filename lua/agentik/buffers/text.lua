@@ -28,6 +28,9 @@ end
 ---@param text string
 ---@return boolean
 local function is_dos(text)
+  if not text:find('\r', 1, true) then
+    return false
+  end
   local _, all = text:gsub('\n', '')
   local _, pairs_of_both = text:gsub('\r\n', '')
   return all > 0 and all == pairs_of_both
