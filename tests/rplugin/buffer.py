@@ -41,7 +41,7 @@ class Buffer:
                 self.rows = [("", [])]
         for row in range(*patch.get("clear", (0, 0))):
             self.rows[row][1].clear()
-        for name in ("spans", "fills", "signs", "tails"):
+        for name in ("spans", "fills", "signs"):
             for row, *mark in patch.get(name, ()):
                 self.rows[row][1].append((name, *mark))
         for first, last, language in patch.get("codes", ()):

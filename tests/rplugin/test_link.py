@@ -176,12 +176,3 @@ async def test_a_cancelled_request_is_told_to_the_server(fake: Fake) -> None:
     await asyncio.wait([task])
     await fake.link.request("agentik/other", {})
     assert len(fake.log("$/cancelRequest")) == 1
-
-
-async def test_a_restart_on_request_brings_another_server(fake: Fake) -> None:
-    await fake.link.start()
-    first = fake.link.pid
-    await fake.link.restart()
-    await fake.owner.next("connected")
-    await fake.owner.next("connected")
-    assert fake.link.pid not in {None, first}

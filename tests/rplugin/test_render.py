@@ -175,10 +175,10 @@ def test_a_conversation_reads_from_top_to_bottom() -> None:
         message("thought", "hm\nhm", message_id="2", seq=2, turn_id="t", created_at=1000),
         message("agent", "hi **you**\n", message_id="3", seq=3, turn_id="t", created_at=3500),
     )
-    assert buffer.lines == ["You", "hello", "", "Agent", "Thought", "hm", "hm", "", "hi **you**"]
+    assert buffer.lines == ["You  14:02", "hello", "", "Agent  14:02", "Thought  2.5 s", "hm", "hm", "", "hi **you**"]
     assert [meta["kind"] for meta in buffer.blocks.values()] == ["user", "thought", "agent"]
     assert buffer.blocks[2]["fold"] == [2, 4, True]
-    assert ("tails", "2.5 s", "Time") in buffer.rows[4][1]
+    assert ("spans", 9, 14, "Time") in buffer.rows[4][1]
 
 
 @given(st.sampled_from(["agent", "thought", "user", "notice", "tool", "plan"]), TEXT)
@@ -204,17 +204,23 @@ def test_a_tool_call_shows_status_places_diff_and_the_ends_of_its_output() -> No
         "output": "\n".join(str(n) for n in range(100)),
     }
     buffer = drawn(message("tool", tool=tool))
-    assert buffer.lines[:6] == ["Agent", "Edit a.py", "b.py:3", "a.py", "x", "y"]
+    assert buffer.lines[:6] == [
+        "Agent  14:02",
+        "Edit a.py  edit · +1 -1 · 100 lines",
+        "b.py:3",
+        "a.py  +1 -1",
+        "x",
+        "y",
+    ]
     assert "... 84 more lines · <CR> shows all" in buffer.lines
     assert buffer.lines[-1] == "99"
     assert ("signs", "-", "DiffDeleteSign") in buffer.rows[5][1]
-    assert ("tails", "edit · +1 -1 · 100 lines", "ToolKind") in buffer.rows[1][1]
 
 
 def test_an_attachment_shows_its_lines_as_people_count() -> None:
     part = {"start": {"line": 9, "character": 0}, "end": {"line": 12, "character": 0}}
     buffer = drawn(message("user", "look", attachments=[{"path": "/work/p/a.py", "range": part}]))
-    assert buffer.lines == ["You", "look", "a.py:10-12"]
+    assert buffer.lines == ["You  14:02", "look", "a.py:10-12"]
 
 
 def test_places_are_found_again() -> None:

@@ -47,7 +47,7 @@ class Front:
         self._loads: dict[str, asyncio.Task[None]] = {}
         self._paging: set[str] = set()
         self._events: list[list[Any]] = []
-        self._results: list[list[Any]] = []
+        self._results: list[dict[str, Any]] = []
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # Lua calls
@@ -90,8 +90,9 @@ class Front:
         """What stands at a place of the chat: { kind, id, path?, line?, text?, output?, status? }."""
         self._answer(number, self._find(session_id, block, offset))
 
-    def restart(self, number: int) -> None:
-        self._answer(number, self._restart())
+    def quit(self, leave: Callable[[], None]) -> None:
+        """Ends the server in order, then calls `leave`."""
+        self._spawn(self._quit(leave))
 
     def status(self) -> dict[str, Any]:
         """For health checks and tests, without asking the server."""
@@ -107,8 +108,10 @@ class Front:
     async def _request(self, method: str, params: dict[str, Any]) -> Any:
         return await self._linked().request(method, params)
 
-    async def _restart(self) -> None:
-        await self._linked().restart()
+    async def _quit(self, leave: Callable[[], None]) -> None:
+        if self._link:
+            await self._link.close()
+        leave()
 
     async def _send(self, params: dict[str, Any]) -> Any:
         return await self._linked().send(params)
@@ -123,7 +126,7 @@ class Front:
             except Exception as failure:  # noqa: BLE001 - the caller waits for an answer, whatever went wrong
                 self._report(f"call {number}: {failure!r}")
                 error = {"code": -32603, "message": f"{type(failure).__name__}: {failure}"}
-            self._results.append([number, error, result])
+            self._results.append({"number": number, "error": error, "result": result})
             self._frames.want()
 
         self._spawn(run())
@@ -244,7 +247,7 @@ class Front:
                 raise
             except RpcError as error:
                 self._gone(watched.session_id, str(error))
-        self._event("ready", server)
+        self._event("ready", server | {"agents": self._names})
 
     def disconnected(self, detail: str, *, restarts: bool) -> None:
         for watched in self._watched.values():

@@ -113,14 +113,6 @@ class Link:
                 self._transmit(entry)
         return await asyncio.shield(entry.answer)
 
-    async def restart(self) -> None:
-        """Ends the server in order and starts another."""
-        if self._connection and self._ready and self._ready.done():
-            self._restarts = 0
-            self._connection.close()
-            return
-        await asyncio.shield(self.start())
-
     async def close(self) -> None:
         """No server is wanted any more; returns when it is gone."""
         self._closed = True

@@ -79,7 +79,11 @@ class Drawing:
             self.marks.signs.append((row, text, group))
 
     def tail(self, row: int, text: str, group: str) -> None:
-        self.marks.tails.append((row, text, group))
+        """Adds a remark of ours to the end of a line."""
+        if text:
+            start = size(self.lines[row]) + 2
+            self.lines[row] += f"  {text}"
+            self.marks.spans.append((row, start, start + size(text), group))
 
     def body(self, text: str, *, markdown: bool, live: bool, fill: str | None = None) -> None:
         """Adds text that may still grow."""
@@ -107,7 +111,7 @@ def begin(message: Message, lead: Lead, scene: Scene) -> Drawing:
 
 
 def _header(drawing: Drawing, name: str, message: Message, group: str, scene: Scene) -> None:
-    row = drawing.line(one_line(name), group=group, fill=f"{group}Line")
+    row = drawing.line(one_line(name), group=group, fill="UserLine" if group == "User" else None)
     drawing.sign(row, scene.look.icon(group.lower()), group)
     if message.created_at:
         drawing.tail(row, scene.clock(message.created_at), "Time")

@@ -251,7 +251,9 @@ class Document:
 
     def _redraw_block(self, block: _Block) -> list[Patch]:
         drawing = self._draw(block)
-        start = self._row(bisect_left(self._keys, block.key))
+        index = bisect_left(self._keys, block.key)
+        self._check_neighbours(index)
+        start = self._row(index)
         head, removed, end, clear = _difference(block, drawing)
         patch: Patch = {"block": block.number, "at": start}
         meta = _meta(block, drawing)

@@ -1,0 +1,64 @@
+--- Where the parts of the plugin meet: one says what happened, the others listen. Knows nobody.
+
+local M = {}
+
+---@type table<string, (fun(...: any))[]>
+local listeners = {}
+
+--- Calls `listener` whenever `name` happens. Modules do this once, when they are loaded.
+---@param name string
+---@param listener fun(...: any)
+function M.on(name, listener)
+  listeners[name] = listeners[name] or {}
+  table.insert(listeners[name], listener)
+end
+
+--- Tells all listeners, in the order in which they came. The error of one does not keep it from the others.
+---@param name string
+function M.emit(name, ...)
+  for _, listener in ipairs(listeners[name] or {}) do
+    local ok, problem = xpcall(listener, debug.traceback, ...)
+    if not ok then
+      M.log(('%s: %s'):format(name, problem))
+    end
+  end
+end
+
+local LINES = 500
+---@type string[]
+local log = {}
+
+--- Keeps a line for |:AgentikLog|.
+---@param text string
+function M.log(text)
+  local time = os.date('%H:%M:%S ')
+  for line in vim.gsplit(text, '\n', { plain = true, trimempty = true }) do
+    table.insert(log, time .. line)
+  end
+  while #log > LINES do
+    table.remove(log, 1)
+  end
+end
+
+--- What was logged in this Neovim, oldest first.
+---@return string[]
+function M.logged()
+  return log
+end
+
+--- One line for the person. Never more: several would raise the hit-enter prompt, which stops everything.
+---@param text string
+---@param level? integer vim.log.levels
+function M.say(text, level)
+  local line = text:gsub('%s*\n%s*', ' ')
+  M.log(line)
+  vim.schedule(function()
+    local room = math.max(vim.o.columns - 20, 40)
+    if vim.fn.strdisplaywidth(line) > room then
+      line = vim.fn.strcharpart(line, 0, room) .. '…'
+    end
+    vim.notify('agentik: ' .. line, level or vim.log.levels.INFO)
+  end)
+end
+
+return M

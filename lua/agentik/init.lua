@@ -1,0 +1,254 @@
+--- The public functions of the plugin. Each finds the conversation it is about and hands it to the module that can do it.
+--- Works without setup(). Loads the views when the first of them is needed, so that starting Neovim costs nothing.
+
+local M = {}
+
+---@type boolean
+local loaded = false
+
+--- Loads everything that listens.
+local function load()
+  if not loaded then
+    loaded = true
+    for _, name in ipairs({ 'layout', 'status', 'permission', 'question', 'notify', 'keep' }) do
+      require('agentik.view.' .. name)
+    end
+  end
+end
+
+---@param text string
+---@param level? integer
+local function say(text, level)
+  require('agentik.hub').say(text, level)
+end
+
+--- Options: |agentik-options|.
+---@param options? agentik.Options
+function M.setup(options)
+  require('agentik.config').setup(options)
+end
+
+--- The conversation that the person means: the one in this tab page, else the one shown last.
+---@return agentik.Conversation?
+function M.current()
+  load()
+  local layout = require('agentik.view.layout').of_tab()
+  return layout and layout.conversation or require('agentik.conversation').last()
+end
+
+---@return agentik.Conversation
+local function current_or_new()
+  return M.current() or require('agentik.conversation').restore()
+end
+
+--- Calls `use` with the conversation, or says that there is none.
+---@param use fun(current: agentik.Conversation)
+local function with_current(use)
+  local current = M.current()
+  if current then
+    use(current)
+  else
+    say('no chat is open; :AgentikToggle opens one')
+  end
+end
+
+--- Shows a conversation in this tab page.
+---@param current agentik.Conversation
+---@param focus? boolean false: stay in the window
+---@return agentik.Layout
+function M.show(current, focus)
+  load()
+  return require('agentik.view.layout').open(current, focus ~= false)
+end
+
+--- Opens the chat: the one that was shown last, the last one of this folder, or a new one.
+---@param options? { focus?: boolean }
+function M.open(options)
+  M.show(current_or_new(), (options or {}).focus)
+end
+
+--- Hides the chat of this tab page. The work goes on.
+function M.close()
+  load()
+  local layouts = require('agentik.view.layout')
+  local layout = layouts.of_tab()
+  if layout then
+    layouts.close(layout)
+  end
+end
+
+--- Opens or hides the chat.
+function M.toggle()
+  load()
+  if require('agentik.view.layout').of_tab() then
+    M.close()
+  else
+    M.open()
+  end
+end
+
+--- Goes to the compose window and begins to type.
+function M.compose()
+  M.open()
+  vim.cmd('startinsert!')
+end
+
+--- Goes to the pending list.
+function M.pending()
+  with_current(function(current)
+    local win = M.show(current, false).wins.pending
+    if win then
+      vim.api.nvim_set_current_win(win)
+    else
+      say('no message is waiting')
+    end
+  end)
+end
+
+--- Sends a text, or what stands in the compose window. Nothing is drawn before the server has it.
+---@param text? string
+---@param options? { now?: boolean, attachments?: agentik.Attachment[] } now: stop the running turn, this one first
+function M.send(text, options)
+  options = options or {}
+  local current = current_or_new()
+  local compose = require('agentik.view.compose')
+  M.show(current, false)
+  for _, attachment in ipairs(options.attachments or {}) do
+    compose.attach(current, attachment)
+  end
+  if not text or text == '' then
+    compose.send(current, options.now)
+    return
+  end
+  compose.send_text(current, text, options.now)
+end
+
+--- Adds an attachment to the next message; without one, asks which.
+---@param attachment? agentik.Attachment
+function M.attach(attachment)
+  local current = current_or_new()
+  if attachment then
+    M.show(current, false)
+    require('agentik.view.compose').attach(current, attachment)
+  else
+    require('agentik.view.attach').choose(current)
+  end
+end
+
+--- Stops the running turn. What waits stays.
+function M.stop()
+  with_current(function(current)
+    require('agentik.conversation').call(current, 'cancelTurn', {}, function(err, result)
+      if err then
+        say(err.message, vim.log.levels.WARN)
+      elseif not result.cancelled then
+        say('nothing is running')
+      end
+    end)
+  end)
+end
+
+--- Opens a new session, in this tab page.
+---@param agent_id? string
+function M.new(agent_id)
+  load()
+  M.show(require('agentik.conversation').new({ agentId = agent_id ~= '' and agent_id or nil }))
+end
+
+--- Stops sending what waits, until `resume`.
+function M.pause()
+  with_current(function(current)
+    require('agentik.conversation').call(current, 'pauseQueue')
+  end)
+end
+
+function M.resume()
+  with_current(function(current)
+    require('agentik.conversation').call(current, 'resumeQueue')
+  end)
+end
+
+--- Answers the open permission request with its option number `number`.
+---@param number integer
+function M.answer(number)
+  with_current(function(current)
+    require('agentik.view.permission').answer(current, number)
+  end)
+end
+
+--- Chooses another session.
+function M.sessions()
+  load()
+  require('agentik.view.picker').sessions()
+end
+
+--- Chooses an agent and opens a new session with it.
+function M.agents()
+  load()
+  require('agentik.view.picker').agents()
+end
+
+--- Chooses the agent's mode.
+---@param id? string
+function M.mode(id)
+  with_current(function(current)
+    require('agentik.view.picker').mode(current, id)
+  end)
+end
+
+--- Chooses mode, model or another option of the agent.
+---@param category? string such as `model`
+function M.options(category)
+  with_current(function(current)
+    require('agentik.view.picker').options(current, category)
+  end)
+end
+
+--- Searches all sessions.
+---@param query string
+function M.search(query)
+  load()
+  require('agentik.view.picker').search(query)
+end
+
+--- Writes the session as Markdown to a file, or shows it in a new buffer.
+---@param path? string
+function M.export(path)
+  with_current(function(current)
+    require('agentik.view.export').write(current, path)
+  end)
+end
+
+--- Shows all that the session changed, file by file.
+function M.changes()
+  with_current(function(current)
+    require('agentik.view.diff').changes(current)
+  end)
+end
+
+--- Starts or stops dictation into the compose window.
+---@param cancel? boolean
+function M.dictate(cancel)
+  M.show(current_or_new(), false)
+  require('agentik.view.dictation').toggle(current_or_new(), cancel)
+end
+
+--- Starts server and host anew.
+function M.restart()
+  load()
+  require('agentik.host').restart()
+end
+
+--- Shows the log of the plugin.
+function M.log()
+  load()
+  require('agentik.view.log').open()
+end
+
+--- For the user's statusline; '' when no chat was opened.
+---@return string
+function M.statusline()
+  return loaded and require('agentik.view.status').statusline() or ''
+end
+
+return M

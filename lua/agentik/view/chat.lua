@@ -1,0 +1,292 @@
+--- The chat: one buffer a conversation, drawn by the host's patches; keys to move in it and to use what stands there.
+--- Must not change its text (agentik.view.patches does) nor know which windows show it.
+
+local conversation = require('agentik.conversation')
+local code = require('agentik.view.code')
+local folds = require('agentik.view.folds')
+local host = require('agentik.host')
+local hub = require('agentik.hub')
+local keys = require('agentik.view.keys')
+local patches = require('agentik.view.patches')
+local reveal = require('agentik.view.reveal')
+
+local M = {}
+
+local api = vim.api
+local HINT = api.nvim_create_namespace('agentik.chat.hint')
+
+--- Goes to the next or previous block of some kinds.
+---@param kinds table<string, boolean>
+---@param step 1|-1
+local function go(kinds, step)
+  local buf = api.nvim_get_current_buf()
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  local target
+  for _, block in ipairs(patches.blocks(buf)) do
+    -- The first line of most blocks is the blank one that sets them apart.
+    local first = block.row + (api.nvim_buf_get_lines(buf, block.row, block.row + 1, false)[1] == '' and 1 or 0)
+    if kinds[block.meta.kind] then
+      if step > 0 and first > row then
+        target = first
+        break
+      elseif step < 0 and first < row then
+        target = first
+      end
+    end
+  end
+  if target then
+    vim.cmd("normal! m'")
+    api.nvim_win_set_cursor(0, { math.min(target + 1, api.nvim_buf_line_count(buf)), 0 })
+  end
+end
+
+local MESSAGES = { user = true, agent = true }
+local TOOLS = { tool = true }
+
+---@return agentik.Block? block
+---@return integer offset of the cursor's line in it
+local function under_cursor()
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  local block = patches.at(api.nvim_get_current_buf(), row)
+  return block, block and row - block.row or 0
+end
+
+--- What the host knows of the line under the cursor.
+---@param use fun(found: table)
+local function find(use)
+  local current = conversation.of_buffer()
+  local block, offset = under_cursor()
+  if not current or not current.session_id or not block then
+    return
+  end
+  host.find(current.session_id, block.number, offset, function(err, found)
+    if err then
+      hub.say(err.message, vim.log.levels.WARN)
+    else
+      use(found)
+    end
+  end)
+end
+
+local function goto_place()
+  find(function(found)
+    if found.path then
+      reveal.file(found.path, found.line)
+    else
+      hub.say('no file on this line')
+    end
+  end)
+end
+
+--- Fold, full output, older messages, a form: what the line offers.
+local function open()
+  local block, offset = under_cursor()
+  local current = conversation.of_buffer()
+  if not block or not current then
+    return
+  end
+  local fold = block.meta.fold
+  if block.meta.kind == 'more' then
+    host.older(current.session_id)
+  elseif block.meta.kind == 'ask' then
+    local blank = api.nvim_buf_get_lines(0, block.row, block.row + 1, false)[1] == ''
+    hub.emit('ask', current, block.meta.id, blank and offset - 1 or offset)
+  elseif fold and (offset <= fold[1] or vim.fn.foldclosed('.') ~= -1) then
+    vim.cmd('normal! za')
+  elseif block.meta.kind == 'tool' then
+    find(function(found)
+      reveal.text(found.output ~= '' and found.output or vim.inspect(found.tool), 'output')
+    end)
+  end
+end
+
+local function open_link()
+  local line = api.nvim_get_current_line()
+  local column = api.nvim_win_get_cursor(0)[2] + 1
+  for first, url, last in line:gmatch('()(https?://[^%s<>"\'`%)%]]+)()') do
+    local start = line:sub(1, first - 1):match('()%[[^%]]*%]%($') or first
+    if start <= column and column <= last then
+      vim.ui.open(url)
+      return
+    end
+  end
+  hub.say('no link under the cursor')
+end
+
+local function yank_code()
+  local lines = code.at(api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1)
+  if not lines then
+    hub.say('no code block under the cursor')
+    return
+  end
+  local register = vim.v.register
+  vim.fn.setreg(register, lines, 'l')
+  hub.say(('yanked %d lines of code'):format(#lines))
+end
+
+local function resend()
+  local current = conversation.of_buffer()
+  find(function(found)
+    if found.kind ~= 'user' or not vim.list_contains({ 'unknown', 'interrupted', 'failed' }, found.status) then
+      hub.say('only a message of yours that was not answered can be sent again')
+      return
+    end
+    conversation.call(current, 'resendMessage', { messageId = found.id })
+  end)
+end
+
+---@param name string of a public function
+local function public(name, ...)
+  local arguments = { ... }
+  return function()
+    require('agentik')[name](unpack(arguments))
+  end
+end
+
+local ACTIONS = {
+  next_message = function()
+    go(MESSAGES, 1)
+  end,
+  prev_message = function()
+    go(MESSAGES, -1)
+  end,
+  next_tool = function()
+    go(TOOLS, 1)
+  end,
+  prev_tool = function()
+    go(TOOLS, -1)
+  end,
+  open = open,
+  goto_place = goto_place,
+  open_link = open_link,
+  yank_code = yank_code,
+  resend = resend,
+  compose = public('compose'),
+  stop = public('stop'),
+  sessions = public('sessions'),
+  modes = public('options'),
+  changes = public('changes'),
+  pending = public('pending'),
+  close = public('close'),
+  help = function()
+    keys.help({ 'chat', 'permission' })
+  end,
+}
+
+---@param current agentik.Conversation
+local function create(current)
+  local buf = api.nvim_create_buf(false, true)
+  current.bufs.chat = buf
+  api.nvim_buf_set_name(buf, ('agentik://chat/%d'):format(current.key))
+  vim.bo[buf].undolevels = -1 -- one `u` would take an answer away
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].bufhidden = 'hide'
+  vim.bo[buf].swapfile = false
+  vim.bo[buf].filetype = 'agentik-chat'
+  keys.set(buf, 'chat', ACTIONS)
+  patches.attach(buf)
+  M.hint(current)
+end
+
+--- What an empty chat says.
+---@param current agentik.Conversation
+function M.hint(current)
+  local buf = current.bufs.chat
+  api.nvim_buf_clear_namespace(buf, HINT, 0, -1)
+  if api.nvim_buf_line_count(buf) > 1 or api.nvim_buf_get_lines(buf, 0, 1, false)[1] ~= '' then
+    return
+  end
+  local help = keys.of('chat', 'help')
+  local lines = { 'Ask something below.', help and ('%s shows the keys.'):format(help) }
+  if current.problem then
+    lines = { current.problem }
+  end
+  local virtual = {}
+  for _, line in ipairs(lines) do
+    virtual[#virtual + 1] = { { line, current.problem and 'AgentikError' or 'AgentikHint' } }
+  end
+  api.nvim_buf_set_extmark(buf, HINT, 0, 0, { virt_lines = virtual })
+end
+
+hub.on('conversation', create)
+
+hub.on('bound', function(current)
+  -- A buffer that was deleted (`:bwipeout`) is made again.
+  if not api.nvim_buf_is_valid(current.bufs.chat) then
+    create(current)
+  end
+end)
+
+hub.on('changed', function(current, part)
+  if part == 'session' and api.nvim_buf_is_valid(current.bufs.chat) then
+    M.hint(current)
+  end
+end)
+
+hub.on('gone', function(current)
+  for _, buf in pairs(current.bufs) do
+    if api.nvim_buf_is_valid(buf) then
+      api.nvim_buf_delete(buf, { force = true })
+    end
+  end
+end)
+
+host.draw = function(session_id, chat)
+  local current = conversation.of_session(session_id)
+  if not current then
+    return
+  end
+  if not api.nvim_buf_is_valid(current.bufs.chat) or not api.nvim_buf_is_loaded(current.bufs.chat) then
+    create(current)
+    return chat.reset and patches.apply(current.bufs.chat, chat)
+  end
+  local fine = patches.apply(current.bufs.chat, chat)
+  M.hint(current)
+  return fine
+end
+
+--- The buffer of a conversation's chat.
+---@param current agentik.Conversation
+---@return integer
+function M.buffer(current)
+  local buf = current.bufs.chat
+  if not api.nvim_buf_is_valid(buf) or not api.nvim_buf_is_loaded(buf) then
+    create(current)
+    if current.session_id then
+      host.redraw(current.session_id)
+    end
+  end
+  return current.bufs.chat
+end
+
+--- Options of a window that shows a chat, and its folds.
+---@param win integer
+function M.dress(win)
+  local buf = api.nvim_win_get_buf(win)
+  local values = {
+    wrap = true,
+    linebreak = true,
+    breakindent = true,
+    number = false,
+    relativenumber = false,
+    signcolumn = 'yes:1',
+    foldcolumn = '0',
+    foldmethod = 'manual',
+    foldenable = true,
+    foldtext = '',
+    fillchars = 'fold: ,eob: ',
+    list = false,
+    spell = false,
+    cursorline = false,
+    colorcolumn = '',
+    conceallevel = 0,
+    scrolloff = 0,
+    winhighlight = 'Folded:AgentikFolded',
+  }
+  for name, value in pairs(values) do
+    api.nvim_set_option_value(name, value, { scope = 'local', win = win })
+  end
+  folds.window(win, patches.blocks(buf))
+end
+
+return M

@@ -1,0 +1,418 @@
+--- The compose window's buffer: what the person writes, its attachments, and its way to the server.
+--- Text leaves the buffer only when the server has it (B1): until then it stands there, and what was refused still does.
+--- Must not decide whether a message is sent or queued, nor know windows.
+
+local conversation = require('agentik.conversation')
+local drafts = require('agentik.drafts')
+local host = require('agentik.host')
+local hub = require('agentik.hub')
+local keys = require('agentik.view.keys')
+
+local M = {}
+
+local api = vim.api
+local HINT = api.nvim_create_namespace('agentik.compose.hint')
+
+---@class (exact) agentik.Sending
+---@field text string
+---@field attachments agentik.Attachment[]
+---@field since integer uv.now()
+
+---@class (exact) agentik.Draft
+---@field attachments agentik.Attachment[]
+---@field sending agentik.Sending[] in order, not acknowledged yet
+---@field problem? string why the last message was refused
+---@field saved? string what is on disk
+---@field browsed? integer place in the history
+---@field kept? string what stood there before the history was browsed
+
+---@type table<integer, agentik.Draft> by key of the conversation
+local drafts_of = {}
+
+---@param current agentik.Conversation
+---@return agentik.Draft
+function M.draft(current)
+  local draft = drafts_of[current.key]
+  if not draft then
+    draft = { attachments = {}, sending = {} }
+    drafts_of[current.key] = draft
+  end
+  return draft
+end
+
+---@param current agentik.Conversation
+---@return string
+function M.text(current)
+  return table.concat(api.nvim_buf_get_lines(M.buffer(current), 0, -1, true), '\n')
+end
+
+--- Replaces the text, as one undo step.
+---@param current agentik.Conversation
+---@param text string
+function M.set_text(current, text)
+  local buf = M.buffer(current)
+  api.nvim_buf_set_lines(buf, 0, -1, true, vim.split(text, '\n', { plain = true }))
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local last = api.nvim_buf_line_count(buf)
+    api.nvim_win_set_cursor(win, { last, #api.nvim_buf_get_lines(buf, last - 1, last, true)[1] })
+  end
+  M.changed(current)
+end
+
+--- Adds text below what stands there.
+---@param current agentik.Conversation
+---@param text string
+function M.add_text(current, text)
+  local old = M.text(current)
+  M.set_text(current, old == '' and text or old .. '\n' .. text)
+end
+
+--- The text without what is on its way to the server.
+---@param current agentik.Conversation
+---@return string
+local function unsent(current)
+  local text = M.text(current)
+  for _, sending in ipairs(M.draft(current).sending) do
+    if vim.startswith(text, sending.text) then
+      text = text:sub(#sending.text + 1):gsub('^\n', '')
+    end
+  end
+  return text
+end
+
+--- Takes what the server has acknowledged out of the buffer, if it still stands there.
+---@param current agentik.Conversation
+---@param text string
+local function take_out(current, text)
+  local buf = M.buffer(current)
+  if not vim.startswith(M.text(current), text) then
+    return
+  end
+  local lines = vim.split(text, '\n', { plain = true })
+  local count = api.nvim_buf_line_count(buf)
+  local last = #lines
+  if #api.nvim_buf_get_lines(buf, last - 1, last, true)[1] > #lines[last] then
+    api.nvim_buf_set_text(buf, 0, 0, last - 1, #lines[last], {}) -- more was typed behind it
+  else
+    api.nvim_buf_set_lines(buf, 0, last, true, last == count and { '' } or {})
+  end
+  M.changed(current)
+end
+
+---@param current agentik.Conversation
+---@param text string
+---@return 'command'|'text'
+local function kind_of(current, text)
+  local name = text:match('^/(%S+)')
+  for _, command in ipairs(name and current.session.commands or {}) do
+    if type(command) == 'table' and command.name == name then
+      return 'command'
+    end
+  end
+  return 'text'
+end
+
+--- A new message id: a random UUID.
+---@return string
+local function uuid()
+  local bytes = { (vim.uv.random(16)):byte(1, 16) }
+  bytes[7] = bytes[7] % 16 + 64
+  bytes[9] = bytes[9] % 64 + 128
+  return ('%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x'):format(unpack(bytes))
+end
+
+--- Sends a message to the conversation's session. Draws nothing.
+---@param current agentik.Conversation
+---@param message { text: string, attachments?: agentik.Attachment[], now?: boolean }
+---@param answer agentik.Answer
+function M.submit(current, message, answer)
+  local attachments = message.attachments or {}
+  conversation.when_ready(current, function(err)
+    if err then
+      answer(err)
+      return
+    end
+    host.send({
+      sessionId = current.session_id,
+      messageId = uuid(),
+      text = message.text,
+      attachments = #attachments > 0 and attachments or nil,
+      kind = kind_of(current, message.text),
+      now = message.now or nil,
+    }, answer)
+  end)
+end
+
+---@param current agentik.Conversation
+---@param sending agentik.Sending
+---@param err? agentik.Error
+local function settled(current, sending, err)
+  local draft = M.draft(current)
+  draft.sending = vim.tbl_filter(function(each)
+    return each ~= sending
+  end, draft.sending)
+  draft.problem = err and err.message or nil
+  if err then
+    hub.say('not sent: ' .. err.message, vim.log.levels.WARN)
+  else
+    draft.attachments = vim.tbl_filter(function(attachment)
+      return not vim.list_contains(sending.attachments, attachment)
+    end, draft.attachments)
+    drafts.remember(sending.text)
+    take_out(current, sending.text)
+  end
+  M.save(current)
+  hub.emit('draft', current)
+end
+
+--- Sends what stands in the compose buffer, with its attachments.
+---@param current agentik.Conversation
+---@param now? boolean stop the running turn and send this first
+function M.send(current, now)
+  local draft = M.draft(current)
+  local text = unsent(current)
+  local attachments = vim.list_slice(draft.attachments)
+  for _, sending in ipairs(draft.sending) do
+    attachments = vim.tbl_filter(function(attachment)
+      return not vim.list_contains(sending.attachments, attachment)
+    end, attachments)
+  end
+  if not text:find('%S') and #attachments == 0 then
+    return
+  end
+  draft.browsed = nil
+  ---@type agentik.Sending
+  local sending = { text = text, attachments = attachments, since = vim.uv.now() }
+  table.insert(draft.sending, sending)
+  M.submit(current, { text = text, attachments = attachments, now = now }, function(err)
+    settled(current, sending, err)
+  end)
+  hub.emit('draft', current)
+end
+
+--- Sends a text that does not stand in the compose buffer; refused, it is put there.
+---@param current agentik.Conversation
+---@param text string
+---@param now? boolean
+function M.send_text(current, text, now)
+  local draft = M.draft(current)
+  local attachments = draft.attachments
+  draft.attachments = {}
+  M.submit(current, { text = text, attachments = attachments, now = now }, function(err)
+    if err then
+      draft.attachments = vim.list_extend(attachments, draft.attachments)
+      draft.problem = err.message
+      M.add_text(current, text)
+      hub.say('not sent: ' .. err.message, vim.log.levels.WARN)
+    else
+      drafts.remember(text)
+    end
+    hub.emit('draft', current)
+  end)
+end
+
+--- Adds an attachment to the draft.
+---@param current agentik.Conversation
+---@param attachment agentik.Attachment
+function M.attach(current, attachment)
+  table.insert(M.draft(current).attachments, attachment)
+  hub.emit('draft', current)
+end
+
+--- Drops an attachment of the draft: the last one, or the one that the person chooses.
+---@param current agentik.Conversation
+function M.detach(current)
+  local attachments = M.draft(current).attachments
+  local function drop(attachment)
+    for index, each in ipairs(attachments) do
+      if each == attachment then
+        table.remove(attachments, index)
+      end
+    end
+    hub.emit('draft', current)
+  end
+  if #attachments < 2 then
+    drop(attachments[1])
+    return
+  end
+  local options = { prompt = 'Drop which attachment?', format_item = M.label }
+  vim.ui.select(attachments, options, function(chosen)
+    if chosen then
+      drop(chosen)
+    end
+  end)
+end
+
+--- How an attachment is called.
+---@param attachment agentik.Attachment
+---@return string
+function M.label(attachment)
+  return attachment.name or vim.fs.basename(attachment.path)
+end
+
+--- Walks through the texts that were sent before.
+---@param current agentik.Conversation
+---@param step 1|-1 1: newer
+function M.browse(current, step)
+  local draft = M.draft(current)
+  local history = drafts.history()
+  local at = (draft.browsed or #history + 1) + step
+  if at < 1 or at > #history + 1 then
+    return
+  end
+  if not draft.browsed then
+    draft.kept = M.text(current)
+  end
+  draft.browsed = at <= #history and at or nil
+  M.set_text(current, history[at] or draft.kept or '')
+end
+
+--- Keeps the draft over restarts.
+---@param current agentik.Conversation
+function M.save(current)
+  local buf = current.bufs.compose
+  if not current.session_id or not buf or not api.nvim_buf_is_loaded(buf) then
+    return
+  end
+  local draft = M.draft(current)
+  draft.saved = drafts.save(current.session_id, { text = M.text(current), attachments = draft.attachments }, draft.saved)
+end
+
+---@param current agentik.Conversation
+local function restore(current)
+  local stored = drafts.load(current.session_id)
+  if stored and M.text(current) == '' and #M.draft(current).attachments == 0 then
+    M.draft(current).attachments = stored.attachments or {}
+    M.set_text(current, stored.text or '')
+    hub.emit('draft', current)
+  end
+end
+
+--- The text changed: hint, height.
+---@param current agentik.Conversation
+function M.changed(current)
+  local buf = current.bufs.compose
+  api.nvim_buf_clear_namespace(buf, HINT, 0, -1)
+  if api.nvim_buf_line_count(buf) == 1 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == '' then
+    local hint = { { 'Message', 'AgentikHint' } }
+    api.nvim_buf_set_extmark(buf, HINT, 0, 0, { virt_text = hint, virt_text_pos = 'overlay' })
+  end
+  hub.emit('resize', current)
+end
+
+---@param current agentik.Conversation
+---@return table<string, fun()>
+local function actions(current)
+  local function public(name, ...)
+    local arguments = { ... }
+    return function()
+      require('agentik')[name](unpack(arguments))
+    end
+  end
+  return {
+    send = function()
+      M.send(current, false)
+    end,
+    send_now = function()
+      M.send(current, true)
+    end,
+    history_prev = function()
+      M.browse(current, -1)
+    end,
+    history_next = function()
+      M.browse(current, 1)
+    end,
+    attach = public('attach'),
+    detach = function()
+      M.detach(current)
+    end,
+    dictate = public('dictate'),
+    stop = public('stop'),
+    sessions = public('sessions'),
+    modes = public('options'),
+    pending = public('pending'),
+    close = public('close'),
+    help = function()
+      keys.help({ 'compose', 'permission' })
+    end,
+  }
+end
+
+---@param current agentik.Conversation
+local function create(current)
+  local buf = api.nvim_create_buf(false, true)
+  current.bufs.compose = buf
+  api.nvim_buf_set_name(buf, ('agentik://compose/%d'):format(current.key))
+  vim.bo[buf].bufhidden = 'hide'
+  vim.bo[buf].swapfile = false
+  vim.bo[buf].filetype = 'agentik-compose'
+  keys.set(buf, 'compose', actions(current))
+  local group = api.nvim_create_augroup(('agentik.compose.%d'):format(current.key), {})
+  api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, {
+    group = group,
+    buffer = buf,
+    callback = function()
+      M.changed(current)
+    end,
+  })
+  api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave', 'CursorHoldI', 'CursorHold' }, {
+    group = group,
+    buffer = buf,
+    callback = function()
+      M.save(current)
+    end,
+  })
+  M.changed(current)
+end
+
+--- The buffer in which the conversation's next message is written.
+---@param current agentik.Conversation
+---@return integer
+function M.buffer(current)
+  local buf = current.bufs.compose
+  if not buf or not api.nvim_buf_is_loaded(buf) then
+    if buf and api.nvim_buf_is_valid(buf) then
+      api.nvim_buf_delete(buf, { force = true })
+    end
+    create(current)
+  end
+  return current.bufs.compose
+end
+
+--- Options of a window that shows a compose buffer.
+---@param win integer
+function M.dress(win)
+  local values = {
+    wrap = true,
+    linebreak = true,
+    number = false,
+    relativenumber = false,
+    signcolumn = 'yes:1',
+    foldcolumn = '0',
+    foldenable = false,
+    cursorline = false,
+    colorcolumn = '',
+    fillchars = 'eob: ',
+    list = false,
+  }
+  for name, value in pairs(values) do
+    api.nvim_set_option_value(name, value, { scope = 'local', win = win })
+  end
+end
+
+api.nvim_create_autocmd({ 'VimLeavePre', 'FocusLost' }, {
+  group = api.nvim_create_augroup('agentik.compose', {}),
+  callback = function()
+    for _, current in ipairs(conversation.all()) do
+      M.save(current)
+    end
+  end,
+})
+
+hub.on('conversation', create)
+hub.on('bound', restore)
+hub.on('gone', function(current)
+  drafts_of[current.key] = nil
+end)
+
+return M

@@ -1,0 +1,93 @@
+--- Keys of our own buffers: buffer-local, from the options, each with a description. No global map is ever made.
+
+local config = require('agentik.config')
+
+local M = {}
+
+---@alias agentik.View 'chat'|'compose'|'pending'|'permission'|'diff'
+
+--- Maps the keys of a view's actions. An action without a function is left out.
+---@param buf integer
+---@param view agentik.View
+---@param actions table<string, fun()>
+function M.set(buf, view, actions)
+  for _, mapping in ipairs(config.mappings(view)) do
+    local action = actions[mapping.action]
+    if action then
+      vim.keymap.set(mapping.mode, mapping.lhs, action, {
+        buffer = buf,
+        nowait = true,
+        silent = true,
+        desc = 'agentik: ' .. mapping.desc,
+      })
+    end
+  end
+end
+
+--- The first key of an action, for hints; nil when it has none.
+---@param view agentik.View
+---@param action string
+---@return string?
+function M.of(view, action)
+  for _, mapping in ipairs(config.mappings(view)) do
+    if mapping.action == action then
+      return mapping.lhs
+    end
+  end
+end
+
+---@param views agentik.View[]
+---@return string[]
+local function help_lines(views)
+  local lines, width = {}, 0
+  for _, view in ipairs(views) do
+    for _, mapping in ipairs(config.mappings(view)) do
+      width = math.max(width, vim.fn.strdisplaywidth(mapping.lhs))
+    end
+  end
+  for _, view in ipairs(views) do
+    for _, mapping in ipairs(config.mappings(view)) do
+      local pad = (' '):rep(width - vim.fn.strdisplaywidth(mapping.lhs))
+      local modes = table.concat(mapping.mode, ' ')
+      table.insert(lines, (' %s%s  %-3s  %s '):format(mapping.lhs, pad, modes, mapping.desc))
+    end
+  end
+  return lines
+end
+
+--- Shows the keys of some views in a float that any of `q`, `<Esc>` and leaving it closes.
+---@param views agentik.View[]
+function M.help(views)
+  local lines = help_lines(views)
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].bufhidden = 'wipe'
+  local width = 20
+  for _, line in ipairs(lines) do
+    width = math.max(width, vim.fn.strdisplaywidth(line))
+  end
+  width = math.min(width, vim.o.columns - 4)
+  local height = math.min(#lines, vim.o.lines - 6)
+  local win = vim.api.nvim_open_win(buf, true, {
+    relative = 'editor',
+    width = width,
+    height = height,
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 2),
+    col = math.floor((vim.o.columns - width) / 2),
+    style = 'minimal',
+    border = 'rounded',
+    title = ' keys ',
+  })
+  local function close()
+    if vim.api.nvim_win_is_valid(win) then
+      vim.api.nvim_win_close(win, true)
+    end
+  end
+  for _, lhs in ipairs({ 'q', '<Esc>', 'g?' }) do
+    vim.keymap.set('n', lhs, close, { buffer = buf, nowait = true })
+  end
+  vim.api.nvim_create_autocmd('WinLeave', { buffer = buf, once = true, callback = vim.schedule_wrap(close) })
+end
+
+return M

@@ -1,0 +1,80 @@
+--- Shows a file, or a long text, without taking one of our own windows for it. Must not know the chat.
+
+local M = {}
+
+local api = vim.api
+
+---@param win integer
+---@return boolean
+local function is_ours(win)
+  return vim.bo[api.nvim_win_get_buf(win)].filetype:match('^agentik%-') ~= nil
+end
+
+---@param win integer
+---@return boolean an ordinary window that may show a file
+local function is_usable(win)
+  local buf = api.nvim_win_get_buf(win)
+  return not is_ours(win)
+    and api.nvim_win_get_config(win).relative == ''
+    and vim.bo[buf].buftype == ''
+    and not vim.wo[win].winfixbuf
+    and not vim.wo[win].previewwindow
+end
+
+--- A window for a file: the last one of the person, another ordinary one, else a new one beside ours.
+---@return integer
+function M.window()
+  local previous = vim.fn.win_getid(vim.fn.winnr('#'))
+  if previous ~= 0 and is_usable(previous) then
+    return previous
+  end
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    if is_usable(win) then
+      return win
+    end
+  end
+  return api.nvim_open_win(api.nvim_create_buf(true, false), false, { split = 'left', win = -1 })
+end
+
+--- Goes to a place in a file.
+---@param path string absolute
+---@param line? integer 1-based
+function M.file(path, line)
+  local win = M.window()
+  api.nvim_set_current_win(win)
+  if api.nvim_buf_get_name(0) ~= path then
+    vim.cmd.edit({ args = { path }, magic = { file = false, bar = false } })
+  end
+  if line then
+    api.nvim_win_set_cursor(0, { math.max(1, math.min(line, api.nvim_buf_line_count(0))), 0 })
+    vim.cmd('normal! zvzz')
+  end
+end
+
+--- Shows a text in a float that `q` and `<Esc>` close.
+---@param text string
+---@param title string
+function M.text(text, title)
+  local buf = api.nvim_create_buf(false, true)
+  api.nvim_buf_set_lines(buf, 0, -1, true, vim.split(text, '\n', { plain = true }))
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].bufhidden = 'wipe'
+  local width, height = math.floor(vim.o.columns * 0.8), math.floor(vim.o.lines * 0.8)
+  local win = api.nvim_open_win(buf, true, {
+    relative = 'editor',
+    width = width,
+    height = height,
+    row = math.floor((vim.o.lines - height) / 2) - 1,
+    col = math.floor((vim.o.columns - width) / 2),
+    style = 'minimal',
+    border = 'rounded',
+    title = (' %s '):format(title),
+  })
+  for _, lhs in ipairs({ 'q', '<Esc>' }) do
+    vim.keymap.set('n', lhs, function()
+      api.nvim_win_close(win, true)
+    end, { buffer = buf, nowait = true })
+  end
+end
+
+return M
