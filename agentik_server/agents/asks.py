@@ -21,6 +21,7 @@ class _Ask:
     cancel: Callable[[], None]
     choose: Callable[[str], None] | None = None  # of a permission: an option id
     reply: Callable[[str, object], None] | None = None  # of a question: action and content
+    taken_back: Callable[[], None] | None = None  # the agent does not want the answer any more
     url_id: str | None = None
 
 
@@ -59,7 +60,7 @@ class OpenAsks:
         self, tool: ToolChange, options: tuple[PermissionOption, ...], call: Call, then: Callable[[str | None], None]
     ) -> None:
         """A permission that our own settings want for `call`; `then` hears the option id, None = cancelled."""
-        ask_id = self._add(_Ask(lambda: then(None), choose=then), call)
+        ask_id = self._add(_Ask(lambda: then(None), choose=then, taken_back=lambda: then(None)), call)
         self._tell(PermissionAsked(ask_id, tool, options))
 
     def elicitation(self, params: Mapping[str, object], call: Call) -> None:
@@ -135,6 +136,8 @@ class OpenAsks:
         def taken_back() -> None:
             if self._open.pop(ask_id, None) is not None:
                 self._tell(AskWithdrawn(ask_id))
+                if ask.taken_back is not None:
+                    ask.taken_back()
 
         call.on_cancel = taken_back
         return ask_id

@@ -99,7 +99,7 @@ class AgentConnection:
             on_exit=self._on_exit,
         )
         self.peer = Peer(self.process.write, self.process.discard, self, trace=self._trace)
-        self._client = ClientMethods(self.asks)
+        self._client = ClientMethods(launch, policy, self.asks, tell, self._tasks, buffers, self._remark)
         self._updates = Updates(tell, self._client.tools)
         self._step("initializing", f"waiting for {launch.spec.name}")
         self._tasks.start(self._bring_up(), f"start of {launch.spec.agent_id}")
@@ -216,19 +216,17 @@ class AgentConnection:
         turn = self._turn
         if turn is None or turn.turn_id != turn_id or turn.cancel():
             return
-        self.asks.cancel_all()
-        self._client.cancelling = True
+        self._client.turn_cancelled()
 
     def _prompt_written(self) -> None:
         self._continued = False
-        self._client.cancelling = False
+        self._client.turn_begins()
         self._step("streaming")
 
     def _turn_ended(self) -> None:
         turn, self._turn = self._turn, None
         self._last_update = self._loop.time()  # what is late comes after this (B37)
         self._updates.turn_ended()
-        self.asks.cancel_all()
         self._client.turn_ended()
         if turn is not None and turn.written and self.phase is Phase.UP and self.process.running:
             self._step("has_session")
@@ -303,6 +301,8 @@ class AgentConnection:
 
     def _keep_alive(self) -> None:
         """The agent is not silent while it waits for a command that it runs through us (B41)."""
+        if self.process.running and self._client.terminals.awaited:
+            self._tell(Activity())
         self._arm_keepalive()
 
     # --------------------------------------------------------------------------------------------- its end
@@ -336,6 +336,7 @@ class AgentConnection:
     async def _finish(self, was: Phase, detail: str) -> None:
         """The very last: files and terminals are closed, then the end is told."""
         await self._tasks.wait()
+        await self._client.end()
         if self._trace is not None:
             self._trace.close()
         self.phase = Phase.ENDED

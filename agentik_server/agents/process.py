@@ -39,8 +39,12 @@ class AgentProcess:
         env: Mapping[str, str],
         on_data: Callable[[bytes], None],
         on_exit: Callable[[Exit], None],
+        merge_stderr: bool = False,
     ) -> None:
-        """Start `argv` (absolute, or found on env's PATH) in `cwd`. Raises OSError when even the guard cannot start."""
+        """Start `argv` (absolute, or found on env's PATH) in `cwd`. Raises OSError when even the guard cannot start.
+
+        `merge_stderr`: its stderr goes where its stdout goes, as in a terminal.
+        """
         self._loop = asyncio.get_running_loop()
         self._on_data = on_data
         self._on_exit = on_exit
@@ -53,7 +57,7 @@ class AgentProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._guard = _spawn_guard(theirs, argv, cwd, env)
+                self._guard = _spawn_guard(theirs, argv, cwd, env, merge_stderr)
             except OSError:
                 ours.close()
                 raise
@@ -61,10 +65,11 @@ class AgentProcess:
         self._control = ours
         assert self._guard.stdin is not None
         assert self._guard.stdout is not None
-        assert self._guard.stderr is not None
         self._stdin = PipeWriter(_detach(self._guard.stdin), self._loop)
         self._stdout = PipeReader(_detach(self._guard.stdout), self._loop, on_data)
-        self._stderr = PipeReader(_detach(self._guard.stderr), self._loop, self.stderr.feed)
+        self._stderr: PipeReader | None = None
+        if self._guard.stderr is not None:
+            self._stderr = PipeReader(_detach(self._guard.stderr), self._loop, self.stderr.feed)
         self._loop.add_reader(ours, self._hear_guard)
         when_ended(self._guard, self._loop, self._guard_ended)
 
@@ -87,6 +92,10 @@ class AgentProcess:
 
     def discard(self, ticket: Ticket) -> bool:
         return self._stdin.discard(ticket)
+
+    def close_stdin(self) -> None:
+        """Nothing more is written to it; it lives on."""
+        self._stdin.close()
 
     def pause_reading(self) -> None:
         self._stdout.pause()
@@ -152,7 +161,8 @@ class AgentProcess:
         if self._stopping is not None:
             self._stopping.cancel()
         self._stdout.drain(DRAIN_LIMIT)
-        self._stderr.drain(DRAIN_LIMIT)
+        if self._stderr is not None:
+            self._stderr.drain(DRAIN_LIMIT)
         self._stdin.abort()
         exit_ = self._reported or Exit(code=exit_of(self._guard.returncode).code, signal="a signal to its guard")
         self._ended.set()
@@ -186,14 +196,14 @@ class AgentProcess:
 
 
 def _spawn_guard(
-    control: socket.socket, argv: Sequence[str], cwd: str, env: Mapping[str, str]
+    control: socket.socket, argv: Sequence[str], cwd: str, env: Mapping[str, str], merge_stderr: bool
 ) -> subprocess.Popen[bytes]:
     keep_locale = "1" if "LC_CTYPE" in env else "0"
     return subprocess.Popen(
         [sys.executable, "-I", "-S", GUARD, str(control.fileno()), keep_locale, *argv],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.STDOUT if merge_stderr else subprocess.PIPE,
         bufsize=0,
         cwd=cwd,
         env=env,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from agentik_server.agents.clean import as_dict, as_int, as_text
 from agentik_server.agents.contents import raw_output_text, tool_change, tool_content
+from agentik_server.agents.telling import merge_changes
 from agentik_server.domain.message import ToolChange
 
 MAX_TOOLS = 1000
@@ -17,6 +18,7 @@ MAX_TOOLS = 1000
 
 @dataclass(slots=True)
 class _Known:
+    news: ToolChange
     has_text: bool = False
     terminals: set[str] = field(default_factory=set)
 
@@ -35,6 +37,7 @@ class ToolOutputs:
         if change is None:
             return None
         known = self._remember(change.tool_call_id)
+        known.news = merge_changes(known.news, change)
         output, delta = self._from_content(known, change.tool_call_id, fields.get("content")), None
         meta = as_dict(fields.get("_meta"))
         if output is None:
@@ -44,6 +47,11 @@ class ToolOutputs:
             output = raw_output_text(fields.get("rawOutput")) or None
         status = change.status or _meta_status(meta)
         return replace(change, output=output, output_delta=delta, status=status)
+
+    def all_news(self, tool_call_id: str) -> ToolChange:
+        """Everything that was told of a tool call so far but its output; agents tell it in pieces (AGENTS.md 5.1)."""
+        known = self._known.get(tool_call_id)
+        return ToolChange(tool_call_id) if known is None else known.news
 
     def terminal_grew(self, terminal_id: str, text: str, *, replaces: bool) -> ToolChange | None:
         """A terminal of ours put out `text`; None while no tool call shows that terminal."""
@@ -73,7 +81,7 @@ class ToolOutputs:
     def _remember(self, tool_call_id: str) -> _Known:
         known = self._known.get(tool_call_id)
         if known is None:
-            known = self._known[tool_call_id] = _Known()
+            known = self._known[tool_call_id] = _Known(ToolChange(tool_call_id))
             if len(self._known) > MAX_TOOLS:
                 forgotten = self._known.pop(next(iter(self._known)))
                 for terminal in forgotten.terminals:
