@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import metadata
+
+from agentik_server import __version__
 
 
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit code: 0 after an orderly end, 1 after a fatal start-up error (one line on stderr)."""
     parser = argparse.ArgumentParser(prog="agentik-server", description="Agentik's server; speaks LSP frames on stdio.")
-    parser.add_argument("--version", action="version", version=metadata.version("agentik"))
+    parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--home", help="folder of everything that is kept (also AGENTIK_HOME)")
     parser.add_argument("--vacuum", action="store_true", help="give back unused space of the database, then end")
     parser.add_argument("--settings-template", action="store_true", help="print a commented settings.json, then end")
@@ -29,7 +30,7 @@ def _serve(home: str | None) -> int:
     from agentik_server.editor.server import EditorServer, run
     from agentik_server.program import Program
 
-    editor = EditorServer(metadata.version("agentik"))
+    editor = EditorServer(__version__)
     return run(Program(editor, editor, editor, home), editor)
 
 

@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentik_server import __version__
 from agentik_server.app import App, AppSettings, Ports
 from agentik_server.domain.news import Notice
 from agentik_server.domain.pending import QueueLimits
@@ -234,9 +235,10 @@ def dictation_settings(settings: Settings) -> DictationSettings:
 
 def about(folders: Folders, problems: Sequence[str]) -> Mapping[str, object]:
     """The part of agentik/status that is not about sessions; nothing secret."""
-    libraries = ("agentik", "pygls", "pydantic", "aiosqlite", "agent-client-protocol")
+    libraries = ("pygls", "pydantic", "aiosqlite", "agent-client-protocol")
     return {
         "versions": {
+            "agentik": __version__,
             **{name: metadata.version(name) for name in libraries},
             "python": platform.python_version(),
             "platform": platform.platform(),

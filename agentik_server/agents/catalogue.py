@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from agentik_server.domain.refusal import Refused
 from agentik_server.ports import AgentListing, AgentSpec
@@ -187,7 +188,14 @@ KNOWN: tuple[Known, ...] = (
     Known("claude-zed", "Claude Code (Zed, legacy)", ("claude-code-acp",), "npm i -g @zed-industries/claude-code-acp"),
 )
 
-_DEMO = Known(DEMO, "Demo agent (no model)", (sys.executable, "-m", "agentik_server.agents.demo"), "comes with Agentik")
+_DEMO = Known(
+    DEMO,
+    "Demo agent (no model)",
+    (sys.executable, "-m", "agentik_server.agents.demo"),
+    "comes with Agentik",
+    # The plugin's Python has only what we depend on; we ourselves are found by our folder.
+    env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+)
 
 
 class Catalogue:
