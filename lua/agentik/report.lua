@@ -57,7 +57,11 @@ local function changed_options()
   local function compare(path, given, default)
     if type(given) == 'table' and not vim.islist(given) then
       for key, value in vim.spairs(given) do
-        compare(path == '' and key or path .. '.' .. key, value, type(default) == 'table' and default[key] or nil)
+        local below = nil
+        if type(default) == 'table' then
+          below = default[key]
+        end
+        compare(path == '' and key or path .. '.' .. key, value, below)
       end
     elseif not vim.deep_equal(given, default) then
       local plain = type(given) == 'number' or type(given) == 'boolean' or vim.startswith(path, 'layout.')
@@ -109,6 +113,9 @@ local function server_lines(server)
       store.bytes or '?'
     ),
   }
+  for name, version in vim.spairs(status.versions or {}) do
+    table.insert(lines, ('  - %s: %s'):format(name, version))
+  end
   for _, session in ipairs(status.sessions or {}) do
     local words = { session.agentId, session.state, session.connection, session.paused and 'paused' or nil }
     table.insert(lines, ('- session: %s, %d waiting'):format(table.concat(words, ', '), session.pending or 0))

@@ -159,6 +159,22 @@ def test_settings_problems_name_the_file(fake_host: Editor) -> None:
     assert "correct it in /nowhere/settings.json" in text
 
 
+def test_real_server_and_a_real_handshake(tmp_path: Path) -> None:
+    """Nothing stands for anything: host, server, database and the demo agent are started."""
+    editor = Editor(tmp_path)
+    try:
+        editor.nvim.vars["agentik_python"] = PYTHON
+        editor.lua("require('agentik').setup({ agent = 'demo', home = ... })", str(tmp_path / "kept"))
+        text = checkhealth(editor)
+        assert "agentik-server" in text
+        assert "messages are kept in ~/kept" in text
+        assert "Demo agent (no model) speaks ACP" in text
+        assert "ERROR" not in text.split("Dictation")[0]
+        assert "- state: ready" in report(editor)
+    finally:
+        editor.close()
+
+
 # --- the report
 
 
@@ -183,6 +199,7 @@ def test_report_holds_what_is_needed(fake_host: Editor) -> None:
         "- `layout.position`: left",
     ):
         assert line in text, text
+    assert "buffers.autocmds" not in text
 
 
 def test_report_holds_no_secret_and_no_text_of_a_message(fake_host: Editor, tmp_path: Path) -> None:
