@@ -286,3 +286,30 @@ def test_users_autoread_is_untouched(editor: Editor, tmp_path: Path) -> None:
     assert editor.lua("return vim.o.autoread") is False
     editor.cmd("set autoread")
     assert editor.lua("return vim.o.autoread") is True
+
+
+@pytest.mark.parametrize(
+    ("event", "looks"),
+    [
+        ("'turnEnded', { stopReason = 'end_turn' }", True),
+        ("'messageUpdated', { kind = 'tool', status = 'complete' }", True),
+        ("'messageUpdated', { kind = 'tool', status = 'streaming' }", False),
+        ("'messageUpdated', { kind = 'agent', status = 'complete' }", False),
+    ],
+)
+def test_open_files_are_looked_at_when_the_agent_may_have_written(
+    editor: Editor, tmp_path: Path, event: str, looks: bool
+) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("one\n")
+    editor.edit(path)
+    path.write_text("two two\n")
+    editor.lua("require('agentik.buffers.watch')")
+    editor.lua(f"require('agentik.hub').emit('event', {event})")
+    if not looks:  # the next event that does is the only one
+        editor.lua("Looks = 0; require('agentik.buffers').refresh = function() Looks = Looks + 1 end")
+        editor.lua("require('agentik.hub').emit('event', 'turnEnded', {})")
+        editor.wait_until("Looks > 0")
+        assert editor.lua("return Looks") == 1
+        return
+    editor.wait_until("vim.fn.getline(1) == 'two two'")
