@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ class Outbox:
         self._backlog = Backlog(limit)
         self._timer: asyncio.Handle | None = None
         self._timer_is_soon = False
-        self._last_flush = -1.0
+        self._last_flush = -math.inf
         self._closed = False
 
     @property
@@ -68,10 +69,11 @@ class Outbox:
         self._flush_soon()
 
     def close(self) -> None:
-        """Hand over what waits to `write`, and take nothing more."""
-        self._backlog.full = False
-        self._flush()
+        """Hand over all that waits to `write`, full or not, and take nothing more."""
         self._closed = True
+        while len(self._backlog):
+            self._backlog.full = False
+            self._flush()
 
     def _flush_soon(self) -> None:
         """After the callbacks that are due now: what they say goes in one write."""
