@@ -83,7 +83,7 @@ def touch_session(db: sqlite3.Connection, session: SessionRow, now: int) -> int:
 
 _FACTS = (
     "SELECT number, session_id, agent_id, cwd, title, created_at, updated_at, agent_session_id, controls, state,"
-    " connection, owner_server, generation, pause_reason IS NOT NULL, title_by_user, revision,"
+    " connection, owner_server, generation, pause_reason, pause_detail, title_by_user, revision,"
     " (SELECT count(*) FROM pending AS p WHERE p.session = sessions.number AND p.state = 'pending') FROM sessions "
 )
 
@@ -107,10 +107,12 @@ def facts_of(row: Row) -> SessionFacts:
         state=row[9],
         connection=row[10],
         owner=Owner(server, generation) if server is not None else None,
-        paused=bool(row[13]),
-        title_by_user=bool(row[14]),
-        revision=row[15],
-        pending_count=row[16],
+        paused=row[13] is not None,
+        pause_reason=row[13],
+        pause_detail=row[14] or None,
+        title_by_user=bool(row[15]),
+        revision=row[16],
+        pending_count=row[17],
     )
 
 

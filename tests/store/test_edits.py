@@ -201,4 +201,5 @@ def test_the_session_tells_how_many_wait_and_whether_it_is_paused(full: Desk) ->
     full.done(saves.PauseQueue("s", True))
     facts = full.page().facts
     assert (facts.pending_count, facts.paused) == (4, True)
+    assert facts == facts.with_queue(full.queue())
     assert full.queue().pause == Pause("user")
