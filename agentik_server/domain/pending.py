@@ -87,11 +87,13 @@ def check_text(text: str, *, has_attachment: bool, limits: QueueLimits) -> None:
     """B10: valid, not blank unless something is attached, not too long. Raises Refused."""
     if "\0" in text:
         raise Refused("invalidText", "the text contains a NUL character")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise Refused("invalidText", "the text contains half of a surrogate pair")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise Refused("invalidText", "the text contains half of a surrogate pair") from None
     if not text.strip() and not has_attachment:
         raise Refused("emptyText", "there is nothing to send")
-    if len(text.encode()) > limits.max_text_bytes:
+    if size > limits.max_text_bytes:
         raise Refused("textTooLong", f"the text is longer than {limits.max_text_bytes} bytes")
 
 
