@@ -102,6 +102,20 @@ function M.python()
   return result
 end
 
+--- Waits without a message on the screen: what goes wrong meanwhile is in the findings, and an error message in the
+--- middle of a command would end the command.
+---@param limit_ms integer
+---@param condition fun(): boolean
+local function wait_quietly(limit_ms, condition)
+  local notify = vim.notify
+  vim.notify = function() end ---@diagnostic disable-line: duplicate-set-field
+  local ok, problem = pcall(vim.wait, limit_ms, condition, 10)
+  vim.notify = notify
+  if not ok then
+    error(problem, 0)
+  end
+end
+
 --- Waits for the answer of the server.
 ---@param method string without `agentik/`
 ---@param params? table
@@ -113,9 +127,9 @@ function M.ask(method, params, limit_ms)
   require('agentik.host').call(method, params, function(err, result)
     answer = { err = err, result = result }
   end)
-  vim.wait(limit_ms, function()
+  wait_quietly(limit_ms, function()
     return answer ~= nil
-  end, 10)
+  end)
   if not answer then
     return nil, { code = 0, message = ('no answer in %d s'):format(limit_ms / 1000) }
   end

@@ -58,7 +58,9 @@ function M.start(kind, on_line, on_end)
     last = line
     on_line(line)
   end
-  vim.fn.mkdir(vim.fs.dirname(M.folder()), 'p')
+  if not pcall(vim.fn.mkdir, vim.fs.dirname(M.folder()), 'p') then
+    return on_end(('%s cannot be made'):format(vim.fs.dirname(M.folder())))
+  end
   local command = { 'sh', root .. '/scripts/setup.sh', kind, M.folder() }
   local ok, process = pcall(
     vim.system,

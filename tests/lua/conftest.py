@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
-import subprocess
-import time
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pynvim
 import pytest
+
+from tests.e2e.kit import neovim
+from tests.e2e.rpc import Rpc
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+class Options:
+    """Options of the current buffer and window by name."""
+
+    def __init__(self, editor: Editor) -> None:
+        self._editor = editor
+
+    def __getitem__(self, name: str) -> Any:
+        return self._editor.call("nvim_get_option_value", name, {})
+
+
 class Editor:
-    """One embedded Neovim; every call is answered or raises pynvim.NvimError."""
+    """One embedded Neovim; every call is answered or raises NvimFault, NvimGone or TimeoutError."""
 
     def __init__(self, home: Path) -> None:
-        binary = subprocess.run([ROOT / "scripts/nvim.sh"], check=True, capture_output=True, text=True).stdout.strip()
-        folders = [f"let $XDG_{name}_HOME = '{home}/{name.lower()}'" for name in ("CONFIG", "DATA", "STATE", "CACHE")]
-        argv = ["env", f"HOME={home}", binary, "--embed", "--headless", "-u", "NONE", "-i", "NONE", "-n"]
-        for command in (f"set rtp^={ROOT}", *folders, "set shortmess+=I undolevels=1000", "filetype plugin on"):
-            argv += ["--cmd", command]
-        self.nvim = pynvim.attach("child", argv=argv)
+        folders = {f"XDG_{name.upper()}_HOME": str(home / name) for name in ("config", "data", "state", "cache")}
+        kept = {
+            key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "NVIM", "VIM", "AGENTIK"))
+        }
+        argv = [neovim(), "--embed", "--headless", "--clean", "-n", "--cmd", f"set rtp^={ROOT} shortmess+=I"]
+        self._rpc = Rpc(argv, {**kept, **folders, "HOME": str(home), "LANG": "C.UTF-8"}, "/", lambda *_: None)
+        self.options = Options(self)
 
-    def lua(self, code: str, *args: Any) -> Any:
-        return self.nvim.exec_lua(code, *args)
+    def call(self, method: str, *arguments: Any) -> Any:
+        return self._rpc.call(method, *arguments)
+
+    def lua(self, code: str, *arguments: Any) -> Any:
+        return self.call("nvim_exec_lua", code, list(arguments))
 
     def cmd(self, command: str) -> None:
-        self.nvim.command(command)
+        self.call("nvim_command", command)
 
     def keys(self, keys: str) -> None:
         """Types keys and waits until they are carried out."""
@@ -38,16 +53,18 @@ class Editor:
     def edit(self, path: Path) -> int:
         """Opens a file in the current window and returns the number of its buffer."""
         self.lua("vim.cmd.edit({ args = { ... }, magic = { file = false, bar = false } })", str(path))
-        return int(self.nvim.api.get_current_buf().number)
+        return int(self.lua("return vim.api.nvim_get_current_buf()"))
 
-    def lines(self, buf: int = 0) -> list[str]:
-        return list(self.nvim.api.buf_get_lines(buf, 0, -1, True))
+    def lines(self) -> list[str]:
+        return list(self.call("nvim_buf_get_lines", 0, 0, -1, True))
+
+    @property
+    def line(self) -> str:
+        return str(self.call("nvim_get_current_line"))
 
     def wait_until(self, condition: str) -> None:
         """Waits for a Lua expression to become true; Neovim goes on with its own work in between."""
-        deadline = time.monotonic() + 5  # a guard
-        while not self.lua(f"return {condition}"):
-            assert time.monotonic() < deadline, f"never true: {condition}\n" + "\n".join(self.lines())
+        self._rpc.pump(lambda: bool(self.lua(f"return {condition}")), 10, condition)
 
     def reset(self) -> None:
         """No buffer, no option and no loaded module of the plugin is left of the test before."""
@@ -63,7 +80,7 @@ class Editor:
         """)
 
     def close(self) -> None:
-        self.nvim.close()
+        self._rpc.close()
 
 
 @pytest.fixture(scope="module")

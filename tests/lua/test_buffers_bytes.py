@@ -69,7 +69,7 @@ def test_disk_holds_exactly_what_the_agent_wrote(editor: Editor, tmp_path: Path,
     assert write(editor, path, TEXTS[text]) == {"applied": True, "loaded": True}
     kept_mark = BOM if before is not None and before.startswith(BOM) else b""
     assert path.read_bytes() == kept_mark + TEXTS[text].encode()
-    assert not editor.nvim.current.buffer.options["modified"]
+    assert not editor.options["modified"]
 
 
 @pytest.mark.parametrize(("disk", "text"), list(itertools.product(["unix", "dos", "BOM"], TEXTS)))
@@ -81,11 +81,11 @@ def test_unsaved_text_is_read_as_it_would_be_written(
     path.write_bytes(DISKS[disk] or b"")
     buffer = editor.edit(path)
     write(editor, path, TEXTS[text])
-    editor.nvim.api.buf_set_lines(buffer, 0, 0, True, ["unsaved"])
+    editor.call("nvim_buf_set_lines", buffer, 0, 0, True, ["unsaved"])
     answer = read(editor, path)
     assert answer["loaded"]
     assert answer["modified"]
-    line_end = {"dos": "\r\n", "unix": "\n", "mac": "\r"}[editor.nvim.current.buffer.options["fileformat"]]
+    line_end = {"dos": "\r\n", "unix": "\n", "mac": "\r"}[editor.options["fileformat"]]
     if TEXTS[text]:
         assert answer["text"] == "unsaved" + line_end + TEXTS[text]
     assert write(editor, path, answer["text"])["applied"]
@@ -144,7 +144,7 @@ def test_text_that_the_encoding_cannot_hold_is_refused_and_changes_nothing(
     assert "latin1" in answer["reason"]
     assert path.read_bytes() == "naïve\n".encode("latin-1")
     assert editor.lines() == ["naïve"]
-    assert not editor.nvim.current.buffer.options["modified"]
+    assert not editor.options["modified"]
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o755, 0o600, 0o664])
@@ -235,7 +235,7 @@ def test_disk_that_refuses_leaves_the_buffer_as_it_was(editor: Editor, tmp_path:
     assert answer["reason"]
     assert "\n" not in answer["reason"]
     assert editor.lines() == ["one", "two"]
-    options = editor.nvim.current.buffer.options
+    options = editor.options
     assert (options["fileformat"], options["endofline"], options["modified"]) == ("dos", False, False)
 
 
@@ -244,6 +244,6 @@ def test_users_own_fixendofline_is_untouched(editor: Editor, tmp_path: Path) -> 
     path.write_text("one")
     editor.edit(path)
     write(editor, path, "two")
-    assert editor.nvim.current.buffer.options["fixendofline"] is True
+    assert editor.options["fixendofline"] is True
     editor.cmd("write")
     assert path.read_text() == "two\n"

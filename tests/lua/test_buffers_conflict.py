@@ -33,7 +33,7 @@ UNTOUCHED = (["one", "two unsaved", "three"], "one\ntwo\nthree\n")
 
 def attach_ui(editor: Editor, choice: str | None) -> None:
     """A person is there who answers every question with `choice`; the questions are kept in Asked."""
-    editor.nvim.ui_attach(80, 24, rgb=True)
+    editor.call("nvim_ui_attach", 80, 24, {"rgb": True})
     editor.lua(
         """
         local choice = ...
@@ -50,7 +50,7 @@ def attach_ui(editor: Editor, choice: str | None) -> None:
 @pytest.fixture
 def person(editor: Editor) -> Any:
     yield lambda choice: attach_ui(editor, choice)
-    editor.nvim.ui_detach()
+    editor.call("nvim_ui_detach")
 
 
 def test_unsaved_edits_that_the_agent_does_not_know_are_kept(editor: Editor, path: Path) -> None:  # B50
@@ -58,7 +58,7 @@ def test_unsaved_edits_that_the_agent_does_not_know_are_kept(editor: Editor, pat
     assert not answer["applied"]
     assert answer["reason"] == "the file has unsaved edits in the editor that this text does not hold"
     assert state(editor, path) == UNTOUCHED
-    assert editor.nvim.current.buffer.options["modified"]
+    assert editor.options["modified"]
 
 
 def test_agent_that_read_the_unsaved_text_writes_it_with_its_own_change(editor: Editor, path: Path) -> None:  # B50
@@ -166,11 +166,11 @@ def test_diff_shows_both_and_the_user_saves_what_is_right(editor: Editor, path: 
 
 def test_question_waits_until_the_user_stops_typing(editor: Editor, path: Path, person: Any) -> None:
     person("take")
-    editor.nvim.input("A more")
+    editor.call("nvim_input", "A more")
     editor.wait_until("vim.api.nvim_get_mode().mode == 'i'")
     write(editor, path, "agent\n")
     assert editor.lua("return #Asked") == 0
-    editor.nvim.input("<Esc>")
+    editor.call("nvim_input", "<Esc>")
     editor.wait_until("#Asked == 1")
 
 
@@ -212,8 +212,8 @@ def test_buffer_shows_what_the_agent_wrote_on_disk(editor: Editor, tmp_path: Pat
     path.write_text("\n".join(["new", *lines]) + "\n")
     assert refresh(editor, path) == [str(path)]
     assert editor.lines() == ["new", *lines]
-    assert not editor.nvim.current.buffer.options["modified"]
-    assert editor.nvim.current.line == "line 30"
+    assert not editor.options["modified"]
+    assert editor.line == "line 30"
     assert editor.lua('return vim.fn.getline("\'a")') == "line 30"
     assert editor.lua("return vim.fn.getline(vim.fn.foldclosed(22))") == "line 20"
     assert refresh(editor) == []
@@ -248,7 +248,7 @@ def test_new_line_ends_and_encoding_are_detected(editor: Editor, tmp_path: Path)
     path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
     refresh(editor)
     assert editor.lines() == ["one", "two"]
-    options = editor.nvim.current.buffer.options
+    options = editor.options
     assert (options["fileformat"], options["bomb"], options["modified"]) == ("dos", True, False)
 
 

@@ -46,17 +46,17 @@ def test_cursor_and_scroll_stay_with_their_text(editor: Editor, path: Path) -> N
     editor.cmd("wincmd p")
     write(editor, path, changed())
     editor.cmd("wincmd p")
-    assert editor.nvim.current.line == "line 64"
-    assert editor.nvim.current.window.cursor[1] == 3
+    assert editor.line == "line 64"
+    assert editor.lua("return vim.api.nvim_win_get_cursor(0)")[1] == 3
     assert editor.lua(TOP_LINE) == top
     editor.cmd("wincmd p")
-    assert editor.nvim.current.line == "line 1"
+    assert editor.line == "line 1"
 
 
 def test_cursor_on_a_removed_line_goes_to_the_place_where_it_was(editor: Editor, path: Path) -> None:  # B50
     editor.keys("50G")
     write(editor, path, LINES[:49] + LINES[50:])
-    assert editor.nvim.current.line == "line 51"
+    assert editor.line == "line 51"
 
 
 def test_whole_write_is_one_undo_step_between_the_users_own(editor: Editor, path: Path) -> None:  # B50
@@ -90,7 +90,7 @@ def test_marks_folds_and_extmarks_stay_with_their_lines(editor: Editor, path: Pa
     assert editor.lua('return vim.fn.getline("\'B")') == "line 80"
     assert editor.lua("return vim.fn.getline(vim.fn.foldclosed(45))") == "line 40"
     assert editor.lua("return vim.fn.getline(vim.fn.foldclosedend(45))") == "line 50"
-    [[_, row, col, details]] = editor.nvim.api.buf_get_extmarks(0, mark, 0, -1, {"details": True})
+    [[_, row, col, details]] = editor.call("nvim_buf_get_extmarks", 0, mark, 0, -1, {"details": True})
     assert (editor.lines()[row], col, details["end_col"]) == ("line 70", 5, 7)
 
 
@@ -110,7 +110,7 @@ def test_extmark_inside_a_changed_line_keeps_its_word(editor: Editor, tmp_path: 
       return namespace
     """)
     write(editor, path, ["größen = alt und gut"])
-    [[_, _, col]] = editor.nvim.api.buf_get_extmarks(0, namespace, 0, -1, {})
+    [[_, _, col]] = editor.call("nvim_buf_get_extmarks", 0, namespace, 0, -1, {})
     assert editor.lines()[0].encode()[col:].decode() == "gut"
 
 
@@ -151,8 +151,8 @@ def test_unmodifiable_buffer_is_written_and_stays_unmodifiable(editor: Editor, p
     editor.cmd("setlocal nomodifiable readonly")
     assert write(editor, path, changed())["applied"]
     assert path.read_text() == text_of(changed())
-    assert editor.nvim.current.buffer.options["modifiable"] is False
-    assert editor.nvim.current.buffer.options["readonly"] is True
+    assert editor.options["modifiable"] is False
+    assert editor.options["readonly"] is True
 
 
 def test_hidden_buffer_and_other_tab(editor: Editor, path: Path) -> None:
@@ -162,7 +162,7 @@ def test_hidden_buffer_and_other_tab(editor: Editor, path: Path) -> None:
     editor.cmd("tabclose | enew")
     assert write(editor, path, LINES)["applied"]
     assert path.read_text() == text_of(LINES)
-    assert editor.nvim.current.buffer.name == ""
+    assert editor.lua("return vim.api.nvim_buf_get_name(0)") == ""
 
 
 FORMATTER = """

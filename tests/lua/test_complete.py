@@ -176,16 +176,16 @@ def test_keys_of_neovim_complete_and_typing_narrows(compose: Editor) -> None:
 
 
 def test_menu_opens_by_itself_behind_the_sign(compose: Editor) -> None:
-    compose.nvim.input("isee @par")
+    compose.call("nvim_input", "isee @par")
     compose.wait_until("vim.fn.pumvisible() == 1")
-    compose.nvim.input("<C-n><C-y><Esc>")
+    compose.call("nvim_input", "<C-n><C-y><Esc>")
     compose.wait_until("vim.fn.mode() == 'n'")
     assert compose.lines() == ["see @src/parser.lua"]
 
 
 def test_menu_stays_closed_where_a_plugin_opens_it(compose: Editor) -> None:
     compose.lua("package.loaded['cmp'] = {}")
-    compose.nvim.input("i@<Esc>")
+    compose.call("nvim_input", "i@<Esc>")
     compose.wait_until("vim.fn.mode() == 'n'")
     compose.lua("package.loaded['cmp'] = nil")
     assert compose.lines() == ["@"]
@@ -270,16 +270,16 @@ def test_old_list_is_used_while_a_new_one_is_made(editor: Editor, project: Path)
 
 
 def test_menu_that_was_closed_stays_closed_while_typing_on(compose: Editor) -> None:
-    compose.nvim.input("i@p")
+    compose.call("nvim_input", "i@p")
     compose.wait_until("vim.fn.pumvisible() == 1")
-    compose.nvim.input("<C-e>")
+    compose.call("nvim_input", "<C-e>")
     compose.wait_until("vim.fn.pumvisible() == 0")
-    compose.nvim.input("ars")
+    compose.call("nvim_input", "ars")
     compose.wait_until("vim.fn.getline(1) == '@pars'")
     assert compose.lua("return vim.fn.pumvisible()") == 0
-    compose.nvim.input(" @")
+    compose.call("nvim_input", " @")
     compose.wait_until("vim.fn.pumvisible() == 1")
-    compose.nvim.input("<Esc>")
+    compose.call("nvim_input", "<Esc>")
 
 
 def test_what_is_typed_further_looks_only_through_the_last_result(editor: Editor) -> None:

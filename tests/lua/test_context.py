@@ -81,7 +81,7 @@ def test_selection_of_a_command_leaves_cursor_and_mode_alone(editor: Editor, pat
     editor.cmd("'<,'>Attach")
     after = editor.lua("return vim.fn.winsaveview()")
     assert (after["lnum"], after["topline"]) == (before["lnum"], before["topline"])
-    assert editor.nvim.funcs.mode() == "n"
+    assert editor.lua("return vim.fn.mode()") == "n"
     assert attached(editor)["text"] == "aé😀"
 
 
@@ -124,7 +124,7 @@ def test_nothing_selected_says_so(editor: Editor, path: Path) -> None:
 def test_selection_in_an_unnamed_buffer(editor: Editor, path: Path) -> None:
     editor.cmd("enew")
     editor.keys("ihello<Esc>VQ<Esc>")
-    buffer = editor.nvim.current.buffer.number
+    buffer = editor.lua("return vim.api.nvim_get_current_buf()")
     assert attached(editor)["path"] == f"unnamed {buffer}"
     assert attached(editor)["name"] == f"unnamed {buffer}:1"
     assert "languageId" not in attached(editor)

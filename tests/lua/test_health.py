@@ -43,7 +43,7 @@ def fake_host(editor: Editor) -> Editor:
     """)
     editor.lua("Dictation = require('agentik.diagnosis').dictation")
     editor.lua("require('agentik.diagnosis').dictation = function() return { { 'ok', 'not looked at' } } end")
-    editor.nvim.vars["agentik_python"] = PYTHON
+    editor.call("nvim_set_var", "agentik_python", PYTHON)
     return editor
 
 
@@ -93,7 +93,7 @@ def test_missing_packages_are_named(fake_host: Editor, tmp_path: Path) -> None:
 echo '{"version": "3.11.2", "packages": {"pynvim": "0.6.0"}}'
 """)
     program.chmod(0o755)
-    fake_host.nvim.vars["agentik_python"] = str(program)
+    fake_host.call("nvim_set_var", "agentik_python", str(program))
     text = checkhealth(fake_host)
     assert "missing packages: agent-client-protocol, aiosqlite" in text
     assert "run :AgentikInstall" in text
@@ -103,7 +103,7 @@ def test_old_python_is_named(fake_host: Editor, tmp_path: Path) -> None:
     program = tmp_path / "python"
     program.write_text("""#!/bin/sh\necho '{"version": "3.9.2", "packages": {}}'\n""")
     program.chmod(0o755)
-    fake_host.nvim.vars["agentik_python"] = str(program)
+    fake_host.call("nvim_set_var", "agentik_python", str(program))
     assert "is Python 3.9.2; 3.11 or newer is needed" in checkhealth(fake_host)
 
 
@@ -163,7 +163,7 @@ def test_real_server_and_a_real_handshake(tmp_path: Path) -> None:
     """Nothing stands for anything: host, server, database and the demo agent are started."""
     editor = Editor(tmp_path)
     try:
-        editor.nvim.vars["agentik_python"] = PYTHON
+        editor.call("nvim_set_var", "agentik_python", PYTHON)
         editor.lua("require('agentik').setup({ agent = 'demo', home = ... })", str(tmp_path / "kept"))
         text = checkhealth(editor)
         assert "agentik-server" in text
@@ -181,7 +181,7 @@ def test_real_server_and_a_real_handshake(tmp_path: Path) -> None:
 def report(editor: Editor) -> str:
     editor.lua("require('agentik.report').open()")
     text = "\n".join(editor.lines())
-    assert editor.nvim.current.buffer.options["filetype"] == "markdown"
+    assert editor.options["filetype"] == "markdown"
     editor.cmd("tabclose")
     return text
 

@@ -41,10 +41,10 @@ def test_progress_is_shown_and_the_cursor_stays(editor: Editor, plugin: Path) ->
     gate = plugin / "gate"
     subprocess.run(["mkfifo", gate], check=True)
     script(plugin, f"printf 'one\\ntw'; cat {gate}; printf 'o\\n' >&2")
-    window = editor.nvim.current.window.handle
+    window = editor.lua("return vim.api.nvim_get_current_win()")
     editor.lua("require('agentik.install').command('')")
     editor.wait_until("vim.fn.bufwinid('agentik://install') ~= -1")
-    assert editor.nvim.current.window.handle == window
+    assert editor.lua("return vim.api.nvim_get_current_win()") == window
     folder = editor.lua("return require('agentik.install').folder()")
     editor.wait_until("#vim.api.nvim_buf_get_lines(vim.fn.bufnr('agentik://install'), 0, -1, false) >= 3")
     assert log_lines(editor)[:3] == [f"installing into {folder}", f"agentik setup: base {folder}", "one"]
