@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ import json5
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+Place = tuple[str, ...]
 Rule = Literal["allow", "ask", "deny"]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -110,39 +112,121 @@ class Settings(_Section):
 def load(path: Path, overrides: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     """The settings of the file with `overrides` (of initializationOptions) key by key over them, and what is wrong.
 
-    Problems are lines for a person: where (file, line and column, or key) and what. Never raises for bad content.
+    Problems are lines for a person: where (file and line), which key, and what. A bad value is as if it were not there:
+    below an override stands the file's value, below that the default. Never raises for bad content.
     """
     problems: list[str] = []
-    merged = _merge(_read(path, problems), overrides)
-    _lift_trace(merged)
-    problems.extend(_unknown(merged))
-    return _validated(merged, problems), problems
+    text = _read(path, problems)
+    below = _checked(
+        _parsed(text, path.name, problems), lambda place: f"{path.name} line {_line_of(text, place)}", problems
+    )
+    above = _checked(overrides, lambda _: "settings of the editor", problems)
+    return Settings.model_validate(_merge(below, above)), problems
 
 
-def _read(path: Path, problems: list[str]) -> dict[str, Any]:
+def _read(path: Path, problems: list[str]) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        return {}
+        return ""
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{path.name} cannot be read and is ignored: {error}")
-        return {}
+        return ""
+
+
+def _parsed(text: str, name: str, problems: list[str]) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
         data = json5.loads(text, allow_duplicate_keys=False)
     except (ValueError, RecursionError) as error:
-        detail = " ".join(str(error).split()).removeprefix("<string>:")
-        problems.append(f"{path.name} is broken and ignored: line {detail}")
+        problems.append(f"{name} is broken and ignored: {_broken(str(error), text)}")
         return {}
     if not isinstance(data, dict):
-        problems.append(f"{path.name} is ignored: it must hold one object {{ ... }}")
+        problems.append(f"{name} is ignored: it must hold one object {{ ... }}")
         return {}
     return data
 
 
+def _broken(error: str, text: str) -> str:
+    """json5's words with the key that stands before the place: "line 3, after maxItems: unexpected ..."."""
+    place = re.match(r"<string>:(\d+) (.*)", error, re.DOTALL)
+    if place is None:
+        return " ".join(error.split())
+    before = "\n".join(_without_comments(text).split("\n")[: int(place[1])])
+    keys = re.findall(r"""["']?([\w.$-]+)["']?\s*:""", before)
+    after = f", at or after {keys[-1]}" if keys else ""
+    return f"line {place[1]}{after}: {' '.join(place[2].split())}"
+
+
+def _without_comments(text: str) -> str:
+    """Comments become blanks, line ends stay; a text that looks like one is left alone."""
+
+    def blank(found: re.Match[str]) -> str:
+        return found[0] if found[0][0] in "\"'" else re.sub(r"[^\n]", " ", found[0])
+
+    return re.sub(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?\*/""", blank, text, flags=re.DOTALL)
+
+
+def _line_of(text: str, place: Sequence[str]) -> int:
+    """The line where the key stands, as far as it can be found by its words in their order."""
+    clean = _without_comments(text)
+    position = 0
+    for part in place:
+        found = re.compile(rf"(?<![\w-]){re.escape(part)}(?![\w-])").search(clean, position)
+        if found is None:
+            break
+        position = found.start() if part == place[-1] else found.end()
+    return clean.count("\n", 0, position) + 1
+
+
+def _checked(data: Mapping[str, Any], where: Callable[[Sequence[str]], str], problems: list[str]) -> dict[str, Any]:
+    """What of `data` is known and valid; the rest is reported."""
+    known = _numbers(_merge({}, data))
+    unknown = list(_unknown(known))
+    agents = known.get("agents")
+    if isinstance(agents, dict) and isinstance(agents.get("trace"), bool):
+        known["trace"] = agents.pop("trace")  # a switch among the agents' ids
+    for place in unknown:
+        problems.append(f"{where(place)}: unknown key {'.'.join(place)}")
+        _take_out(known, place)
+    while True:
+        try:
+            Settings.model_validate(known)
+        except ValidationError as error:
+            for bad, reason in _faults(error, known).items():
+                problems.append(f"{where(bad)}: {'.'.join(bad)}: {reason}; it is ignored")
+                _take_out(known, bad)
+        else:
+            return known
+
+
+def _faults(error: ValidationError, data: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
+    """The key of each bad value that is there, and what is wrong with it."""
+    faults: dict[tuple[str, ...], str] = {}
+    for fault in error.errors(include_url=False):
+        place: list[str] = []
+        inner: Any = data
+        for part in fault["loc"]:  # beyond the data stand pydantic's own words
+            if not isinstance(inner, dict) or part not in inner:
+                break
+            place.append(str(part))
+            inner = inner[part]
+        faults.setdefault(tuple(place), _reason(place, fault, inner))
+    return faults
+
+
+def _reason(place: Sequence[str], fault: Mapping[str, Any], value: Any) -> str:
+    words = str(fault["msg"]).removeprefix("Input ")
+    if fault["type"] in {"model_type", "dict_type"} and not isinstance(value, list):
+        words = "should be an object { ... }"
+    if place[-1] == "command":
+        words = "should be a text or a list of texts"
+    return f"{words}, not {json.dumps(value, ensure_ascii=False, default=str)[:60]}"
+
+
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """`above` wins key by key; nested objects are merged. A dotted key is a nested object."""
+    """`above` wins key by key; nested objects are merged. A dotted key is a nested object; null is as if not there."""
     merged: dict[str, Any] = {}
     for source in (below, above):
         for key, value in source.items():
@@ -151,29 +235,9 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
             old = merged.get(head)
             if isinstance(new, Mapping):
                 merged[head] = _merge(old if isinstance(old, Mapping) else {}, new)
-            else:
+            elif new is not None:
                 merged[head] = copy.deepcopy(new)
     return merged
-
-
-def _lift_trace(data: dict[str, Any]) -> None:
-    """`agents.trace` is a switch among the agents' ids."""
-    agents = data.get("agents")
-    if isinstance(agents, dict) and isinstance(agents.get("trace"), bool):
-        data["trace"] = agents.pop("trace")
-
-
-def _validated(data: dict[str, Any], problems: list[str]) -> Settings:
-    """Each bad value is reported and taken out, until what is left is valid."""
-    while True:
-        try:
-            return Settings.model_validate(_numbers(data))
-        except ValidationError as error:
-            for fault in error.errors(include_url=False):
-                place = [part for part in fault["loc"] if isinstance(part, str)]
-                problems.append(f"settings: {_dotted(place)}: {_reason(fault)}; the default is used")
-                if not _take_out(data, place):
-                    return Settings()
 
 
 def _numbers(data: dict[str, Any]) -> dict[str, Any]:
@@ -188,41 +252,27 @@ def _numbers(data: dict[str, Any]) -> dict[str, Any]:
     return walked
 
 
-def _take_out(data: dict[str, Any], place: list[str]) -> bool:
-    """Remove the innermost key of `place` that is there."""
-    for depth in range(len(place), 0, -1):
-        parent: Any = data
-        for part in place[: depth - 1]:
-            parent = parent.get(part) if isinstance(parent, dict) else None
-        if isinstance(parent, dict) and place[depth - 1] in parent:
-            del parent[place[depth - 1]]
-            return True
-    return False
+def _take_out(data: dict[str, Any], place: Sequence[str]) -> None:
+    inner: Any = data
+    for part in place[:-1]:
+        inner = inner[part]
+    del inner[place[-1]]
 
 
-def _reason(fault: Mapping[str, Any]) -> str:
-    value = json.dumps(fault["input"], ensure_ascii=False, default=str)
-    return f"{str(fault['msg'])[:1].lower()}{str(fault['msg'])[1:]}, not {value[:60]}"
-
-
-def _dotted(place: list[str]) -> str:
-    return ".".join(place) or "the file"
-
-
-def _unknown(data: Mapping[str, Any], model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[str]:
-    """A line for each key that nothing reads: a slip of the pen would else be silent."""
-    fields = {to_camel(name): field for name, field in model.model_fields.items()}
+def _unknown(data: Mapping[str, Any], model: type[BaseModel] = Settings, above: Place = ()) -> Iterator[Place]:
+    """Each key that nothing reads: a slip of the pen would else be silent."""
+    fields = {to_camel(name): field for name, field in model.model_fields.items() if name != "trace"}
     for key, value in data.items():
         if key not in fields:
-            yield f"settings: unknown key {prefix}{key}"
+            yield (*above, key)
             continue
         inner = fields[key].annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, Mapping):
-            yield from _unknown(value, inner, f"{prefix}{key}.")
-        elif key == "agents" and not prefix and isinstance(value, Mapping):
+            yield from _unknown(value, inner, (*above, key))
+        elif key == "agents" and not above and isinstance(value, Mapping):
             for agent_id, agent in value.items():
                 if isinstance(agent, Mapping):
-                    yield from _unknown(agent, AgentSettings, f"agents.{agent_id}.")
+                    yield from _unknown(agent, AgentSettings, ("agents", agent_id))
 
 
 def _rows(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, str, str]]:
@@ -247,8 +297,8 @@ def render_markdown() -> str:
         "",
         "One JSON file, edited by hand; comments are allowed, and a dotted key is the same as a nested object. Where",
         "it is: `:checkhealth agentik`. `setup{ settings = { ... } }` overrides it key by key. Times are seconds",
-        "unless the name says otherwise. What is wrong is reported in one line, and the default is used. Made from",
-        "`agentik_server/settings.py` by `make generate`.",
+        "unless the name says otherwise. What is wrong is reported in one line with its place, and then it is as if it",
+        "were not there. Made from `agentik_server/settings.py` by `make generate`.",
         "",
         "| key | default | meaning |",
         "|---|---|---|",

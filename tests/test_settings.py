@@ -40,13 +40,58 @@ def test_a_broken_file_is_reported_with_its_line(file: Path) -> None:
     settings, problems = load(file, {})
     assert settings == Settings()
     assert len(problems) == 1
-    assert "settings.json" in problems[0]
-    assert "line 3" in problems[0]
+    assert problems[0].startswith("settings.json is broken and ignored: line 3, at or after queue: ")
+
+
+def test_a_key_that_stands_twice_is_told(file: Path) -> None:
+    """Which one counts would be a guess."""
+    file.write_text('{"queue": {}, "queue": {}}')
+    assert "queue" in load(file, {})[1][0]
+
+
+def test_the_line_of_a_wrong_value_is_told(file: Path) -> None:
+    """# B56: line and key, comments and texts with the same words notwithstanding."""
+    file.write_text(
+        """// maxItems of the queue
+{
+  "defaultAgent": "queue // no comment",
+  /* "queue":
+     { */
+  queue: {
+    'drain': "one", // maxItems
+    "maxItems": "many",
+  },
+  "timeouts.prompt": -1,
+  "agents": {"mine": {"comand": "x", "command": [1]}},
+}"""
+    )
+    settings, problems = load(file, {})
+    assert [problem.rsplit(", not", 1)[0] for problem in problems] == [
+        "settings.json line 11: unknown key agents.mine.comand",
+        "settings.json line 11: agents.mine.command: should be a text or a list of texts",
+        "settings.json line 8: queue.maxItems: should be a valid integer",
+        "settings.json line 10: timeouts.prompt: should be greater than or equal to 0",
+    ]
+    assert settings.queue.drain == "one"
+
+
+def test_below_a_wrong_override_stands_the_file(file: Path) -> None:
+    """A bad value is as if it were not there."""
+    file.write_text('{"queue": {"maxItems": 7}, "syncInterval": null}')
+    settings, problems = load(file, {"queue.maxItems": "x", "nothing": 1, "log": 5})
+    assert (settings.queue.max_items, settings.sync_interval, settings.log.level) == (7, 2.0, "info")
+    assert problems == [
+        "settings of the editor: unknown key nothing",
+        'settings of the editor: queue.maxItems: should be a valid integer, not "x"; it is ignored',
+        "settings of the editor: log: should be an object { ... }, not 5; it is ignored",
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ('{"agents": {"mine": 5}}', "agents.mine"),
+        ('{"agents": {"trace": 1}}', "agents.trace"),
         ('{"queue": {"maxItems": "many"}}', "queue.maxItems"),
         ('{"queue": {"maxItems": true}}', "queue.maxItems"),
         ('{"queue": {"maxItems": 0}}', "queue.maxItems"),
@@ -62,7 +107,7 @@ def test_a_wrong_value_is_reported_by_key_and_the_default_holds(file: Path, text
     file.write_text(text[:-1] + ', "retentionDays": 5}')
     settings, problems = load(file, {})
     assert len(problems) == 1
-    assert f"settings: {words}: " in problems[0]
+    assert problems[0].startswith(f"settings.json line 1: {words}: ")
     assert settings.retention_days == 5
     assert settings.queue == Settings().queue
 
