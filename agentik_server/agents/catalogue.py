@@ -70,7 +70,6 @@ KNOWN: tuple[Known, ...] = (
         "npm i -g @google/gemini-cli",
         "run `gemini` once to log in, or set GEMINI_API_KEY",
         _npx("@google/gemini-cli", "--acp"),
-        quirks=frozenset({"load_replays_late"}),
     ),
     Known(
         "opencode",
@@ -112,7 +111,6 @@ KNOWN: tuple[Known, ...] = (
         "uv tool install mistral-vibe",
         "set MISTRAL_API_KEY",
         ("uvx", "--from", "mistral-vibe", "vibe-acp"),
-        quirks=frozenset({"echo_user"}),
     ),
     Known("pi", "Pi", ("pi-acp",), "npm i -g pi-acp @earendil-works/pi-coding-agent", "run `pi` once to log in"),
     Known(
@@ -121,7 +119,7 @@ KNOWN: tuple[Known, ...] = (
         ("fast-agent-acp", "-x"),
         "uv tool install fast-agent-mcp (Python 3.13 or newer)",
         "set the key of your model provider",
-        quirks=frozenset({"resume_replays"}),
+        ("uvx", "--python", ">=3.13", "--from", "fast-agent-mcp", "fast-agent-acp", "-x"),
     ),
     Known(
         "hermes",
@@ -129,7 +127,6 @@ KNOWN: tuple[Known, ...] = (
         ("hermes", "acp"),
         "uv tool install 'hermes-agent[acp]'",
         "run `hermes acp --setup`",
-        quirks=frozenset({"resume_replays"}),
     ),
     Known(
         "openhands",
@@ -137,7 +134,7 @@ KNOWN: tuple[Known, ...] = (
         ("openhands", "acp"),
         "uv tool install openhands --python 3.12",
         "run `openhands` once",
-        quirks=frozenset({"slow_start"}),
+        quirks=frozenset({"ignores_eof"}),
     ),
     Known(
         "agentao",
@@ -156,7 +153,14 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known("qoder", "Qoder CLI", ("qodercli", "--acp"), "npm i -g @qoder-ai/qodercli", "run `qodercli` once"),
     Known("goose", "Goose", ("goose", "acp"), "see the Goose documentation", "run `goose configure`"),
-    Known("cursor", "Cursor", ("cursor-agent", "acp"), "see the Cursor CLI documentation", "run `agent login`"),
+    Known(
+        "cursor",
+        "Cursor",
+        ("cursor-agent", "acp"),
+        "see the Cursor CLI documentation",
+        "run `agent login`",
+        quirks=frozenset({"ignores_eof"}),
+    ),
     Known(
         "droid",
         "Factory Droid",
@@ -191,11 +195,27 @@ KNOWN: tuple[Known, ...] = (
 _DEMO = Known(
     DEMO,
     "Demo agent (no model)",
-    (sys.executable, "-m", "agentik_server.agents.demo"),
+    # -P: the folder that the agent is started in must not be searched for modules.
+    (sys.executable, "-P", "-m", "agentik_server.agents.demo"),
     "comes with Agentik",
     # The plugin's Python has only what we depend on; we ourselves are found by our folder.
     env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
 )
+
+# Quirks by the name that an agent gives in initialize, however it was started:
+#   load_replays_late    answers session/load before its replay
+#   missing_reads_empty  makes no new file when we answer "not found" (0.61 takes the error for an object without text)
+#   ignores_eof          does not end when its stdin does: TERM need not wait
+_BY_PROGRAM: Mapping[str, frozenset[str]] = {
+    "gemini-cli": frozenset({"load_replays_late", "missing_reads_empty"}),
+    "codex-acp": frozenset({"ignores_eof"}),
+    "@zed-industries/claude-code-acp": frozenset({"ignores_eof"}),
+}
+
+
+def quirks_of(program: str) -> frozenset[str]:
+    """What is known to be odd about the agent that calls itself `program`."""
+    return _BY_PROGRAM.get(program, frozenset())
 
 
 class Catalogue:

@@ -69,6 +69,10 @@ class ClientMethods:
         else:
             call.error(METHOD_NOT_FOUND, f"Method not found: {method}")
 
+    def obey(self, quirks: frozenset[str]) -> None:
+        """What is odd about this agent (see the catalogue)."""
+        self._files.missing_reads_empty = "missing_reads_empty" in quirks
+
     def turn_begins(self) -> None:
         self._cancelling = False
         self.terminals.turn_begins()
@@ -90,7 +94,7 @@ class ClientMethods:
         await self.terminals.wait_ended()
 
     def _permission(self, params: Mapping[str, object], call: Call) -> None:
-        change = self.tools.change(as_dict(params.get("toolCall")))
+        change = self.tools.change(as_dict(params.get("toolCall")), asked=True)
         if change is None:
             call.error(INVALID_PARAMS, "toolCall.toolCallId is missing")
         elif self._cancelling:

@@ -18,24 +18,27 @@ from pathlib import Path
 
 from agentik_server.agents import controls
 from agentik_server.agents.asks import OpenAsks
+from agentik_server.agents.catalogue import quirks_of
 from agentik_server.agents.clean import as_dict, one_line
 from agentik_server.agents.client_methods import ClientMethods
 from agentik_server.agents.exits import Exit
 from agentik_server.agents.frames import Noise
 from agentik_server.agents.handshake import AgentFacts, NotOpened, Opened, initialize, open_session
 from agentik_server.agents.peer import Call, Peer, PeerClosed
-from agentik_server.agents.process import AgentProcess
+from agentik_server.agents.process import STDIN_S, AgentProcess
+from agentik_server.agents.replays import ReplayedHistory
 from agentik_server.agents.tasks import Tasks
 from agentik_server.agents.telling import Teller
 from agentik_server.agents.trace import FrameTrace
 from agentik_server.agents.turns import Turn
-from agentik_server.agents.updates import Updates
+from agentik_server.agents.updates import CONTROL_KINDS, Updates
 from agentik_server.domain.happenings import (
     Activity,
     AgentExited,
     AgentReady,
     Connection,
     ConnectionChanged,
+    HistoryReplayed,
     PromptNotWritten,
     StartFailed,
 )
@@ -43,8 +46,9 @@ from agentik_server.ports import AgentPolicy, Launch, OpenBuffers, PromptBlock
 
 OUTPUT_LIMIT = 16 * 1024 * 1024  # bytes that wait for an agent that does not read; then we do not read from it either
 EARLY_LIMIT = 2000  # updates kept that come before the session is known
-REPLAY_QUIET_S = 0.1  # after load: so long without updates, before the session counts as up (gemini replays late)
-REPLAY_LIMIT_S = 3.0
+REPLAY_QUIET_S = 0.1  # after load: so long without updates, before the session counts as up
+LATE_REPLAY_QUIET_S = 0.4  # the same for agents that answer before their replay
+REPLAY_LIMIT_S = 5.0
 EOF_GRACE_S = 0.5  # from the end of stdout to the end of the process, else it is ended
 
 log = logging.getLogger(__name__)
@@ -76,6 +80,8 @@ class AgentConnection:
         self._wanted = False
         self._failure: StartFailed | None = None
         self._early: list[Mapping[str, object]] = []
+        self._history = ReplayedHistory()
+        self._quirks = launch.spec.quirks
         self._continued = False  # the agent may replay what we have already, until our first prompt
         self._last_sign = self._last_update = self._loop.time()
         self._turn: Turn | None = None
@@ -110,6 +116,8 @@ class AgentConnection:
     async def _bring_up(self) -> None:
         try:
             self.facts = await initialize(self.peer, self._policy, self._launch.spec, _version())
+            self._quirks |= quirks_of(self.facts.program)
+            self._client.obey(self._quirks)
             self._step("connected", self.facts.name)
             await self._open()
         except NotOpened as failed:
@@ -144,7 +152,8 @@ class AgentConnection:
 
     async def _replay_quiet(self) -> None:
         begun = self._last_update = self._loop.time()
-        while (rest := self._last_update + REPLAY_QUIET_S - self._loop.time()) > 0:
+        quiet_s = LATE_REPLAY_QUIET_S if "load_replays_late" in self._quirks else REPLAY_QUIET_S
+        while (rest := self._last_update + quiet_s - self._loop.time()) > 0:
             if self._loop.time() - begun > REPLAY_LIMIT_S:
                 return
             await asyncio.sleep(rest)
@@ -168,6 +177,10 @@ class AgentConnection:
                 embedded=self.facts.takes.embedded,
             )
         )
+        history = self._history.entries()
+        if opened.how == "loaded" and history:
+            self._tell(HistoryReplayed(history))
+        self._history = ReplayedHistory()
         early, self._early = self._early, []
         for params in early:
             self._update(params)
@@ -257,17 +270,19 @@ class AgentConnection:
     def _update(self, params: Mapping[str, object]) -> None:
         self._last_update = self._loop.time()
         if not self._ready:
-            if len(self._early) < EARLY_LIMIT and not self._is_replay(params):
+            if self._is_replay(params):
+                self._history.apply(as_dict(params.get("update")))
+            elif len(self._early) < EARLY_LIMIT:
                 self._early.append(params)
             return
         if params.get("sessionId") in (None, self.agent_session_id):
             self._updates.apply(as_dict(params.get("update")), replayed=self._continued)
 
     def _is_replay(self, params: Mapping[str, object]) -> bool:
-        """Content that comes before a continued session is up need not be kept (B40)."""
+        """Content that comes before a continued session is up is its history, and not news (B40)."""
         wanted = self._launch.agent_session_id
-        content = as_dict(params.get("update")).get("sessionUpdate")
-        return wanted is not None and params.get("sessionId") == wanted and not str(content).endswith("_update")
+        kind = as_dict(params.get("update")).get("sessionUpdate")
+        return wanted is not None and params.get("sessionId") == wanted and kind not in CONTROL_KINDS
 
     def _remark(self, text: str) -> None:
         self._updates.remark(text, "warning")
@@ -310,7 +325,7 @@ class AgentConnection:
     def stop(self) -> None:
         self._wanted = True
         self._ending()
-        self.process.stop()
+        self.process.stop(0.2 if "ignores_eof" in self._quirks else STDIN_S)
 
     def kill(self) -> None:
         self._wanted = True
@@ -362,6 +377,10 @@ class AgentConnection:
         when = " at its start" if was is Phase.STARTING else ""
         line = f"{spec.name} ({spec.command[0]}) ended{when}: {end}"
         return one_line(f"{line}; stderr: {tail}" if tail else line, 800)
+
+    @property
+    def agent_id(self) -> str:
+        return self._launch.spec.agent_id
 
     def _step(self, connection: Connection, detail: str | None = None) -> None:
         self._tell(ConnectionChanged(connection, detail, self._attempt))

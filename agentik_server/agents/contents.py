@@ -96,6 +96,10 @@ def raw_output_text(value: object) -> str:
     """An agent's raw output, shown where it sends no content: a text, the text inside a result, else its JSON."""
     if isinstance(value, str):
         return clean_text(value)[:MAX_RAW_OUTPUT]
+    if isinstance(value, list):
+        texts = [block_text(item) if isinstance(item, dict) else "" for item in value]
+        if all(texts) and texts:
+            return clean_text("\n".join(texts))[:MAX_RAW_OUTPUT]
     fields = as_dict(value)
     for name in ("output", "formatted_output", "aggregated_output", "stdout", "text", "content", "error"):
         text = as_text(fields.get(name))

@@ -30,6 +30,7 @@ class Files:
         self._permits = permits
         self._buffers = buffers
         self._remark = remark
+        self.missing_reads_empty = False
 
     async def read(self, params: Mapping[str, object], call: Call) -> None:
         """Answers {content}; `line` (1-based) and `limit` cut it at line ends."""
@@ -37,7 +38,7 @@ class Files:
             real = self._roots.resolve(params.get("path"), write=False)
             tool = ToolChange("agentik-read", f"Read {real}", "read", "pending", (Location(real),))
             await self._ask("read", real, tool, call)
-            text = await self._read(real)
+            text = await self._read_or_nothing(real)
             call.result({"content": cut_lines(text, as_int(params.get("line")), as_int(params.get("limit")))})
         except (PathRefused, FileRefused) as refused:
             self._refuse("read", refused, call)
@@ -78,6 +79,15 @@ class Files:
             old = None
         diff = Diff(real, content, old)
         return ToolChange("agentik-write", f"Write {real}", "edit", "pending", (Location(real),), (diff,))
+
+    async def _read_or_nothing(self, real: str) -> str:
+        """For agents that cannot tell our "not found" from any other error, and so could make no new file."""
+        try:
+            return await self._read(real)
+        except FileRefused as refused:
+            if refused.missing and self.missing_reads_empty:
+                return ""
+            raise
 
     async def _read(self, real: str) -> str:
         try:

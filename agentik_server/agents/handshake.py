@@ -6,6 +6,7 @@ Knows the order and the words of it, not processes or happenings. Must use only 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +24,8 @@ PROTOCOL_VERSION = 1
 class AgentFacts:
     """What the agent said of itself in initialize."""
 
-    name: str
+    name: str  # for people
+    program: str  # the name that it goes by on the wire
     takes: Takes
     load: bool
     resume: bool
@@ -99,6 +101,7 @@ def read_facts(result: Mapping[str, object], spec: AgentSpec) -> AgentFacts:
     version = as_text(info.get("version"))
     return AgentFacts(
         name=one_line(f"{title} {version}" if version else title, 100),
+        program=as_text(info.get("name")) or "",
         takes=Takes(prompt.get("image") is True, prompt.get("audio") is True, prompt.get("embeddedContext") is True),
         load=able.get("loadSession") is True,
         resume=_has(session, "resume"),
@@ -200,7 +203,23 @@ def _place(facts: AgentFacts, launch: Launch) -> dict[str, object]:
 def mcp_servers(servers: tuple[object, ...], facts: AgentFacts) -> list[object]:
     """The servers that this agent can use: stdio always, http and sse where it says so."""
     able = {"http": facts.mcp_http, "sse": facts.mcp_sse}
-    return [server for server in servers if able.get(str(as_dict(server).get("type", "stdio")), True)]
+    return [_mcp_server(as_dict(server)) for server in servers if able.get(_transport(as_dict(server)), True)]
+
+
+def _transport(server: Mapping[str, object]) -> str:
+    return str(server.get("type", "http" if "url" in server else "stdio"))
+
+
+def _mcp_server(server: Mapping[str, object]) -> dict[str, object]:
+    """In the schema's shape: environment and headers are lists of {name, value}, and what must be there is there."""
+    shaped = {key: value for key, value in server.items() if key != "type"}
+    for name in ("env", "headers"):
+        pairs = shaped.get(name)
+        if isinstance(pairs, dict):
+            shaped[name] = [{"name": key, "value": str(value)} for key, value in pairs.items()]
+    if _transport(server) == "stdio":
+        return {"name": os.path.basename(str(server.get("command", "mcp"))), "args": [], "env": [], **shaped}
+    return {"name": str(server.get("url")), "headers": [], **shaped, "type": _transport(server)}
 
 
 async def _ask(

@@ -101,6 +101,19 @@ class AcpLink:
         process = self._connection.process
         return (process.guard_pid, *(() if process.agent_pid is None else (process.agent_pid,)))
 
+    def process_facts(self) -> dict[str, object]:
+        """{agentId, pids, state, stderr} of the running agent; empty when there is none."""
+        connection = self._connection
+        if connection is None:
+            return {}
+        stderr = connection.process.stderr.text(5)
+        return {
+            "agentId": connection.agent_id,
+            "pids": list(self.pids),
+            "state": connection.phase.value,
+            "stderr": stderr,
+        }
+
     async def ended(self) -> None:
         """Until no process of this link is left."""
         while self._connection is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
@@ -25,6 +26,7 @@ class AgentService:
         self._catalogue = catalogue
         self._buffers = buffers
         self._links: dict[str, AcpLink] = {}
+        self._checks = itertools.count(1)
 
     def link(self, session_id: str, tell: Callable[[Happening], None]) -> AcpLink:
         """A new link; the session's former one must have been stopped."""
@@ -54,18 +56,16 @@ class AgentService:
                 link.stop()
             elif isinstance(happening, StartFailed):
                 done(False, happening.detail, None)
+                link.stop()  # one that wants a login is still there
 
         link = AcpLink(tell, self._policy, None)
-        self._links[f"check of {agent_id}"] = link
+        self._links[f"check {next(self._checks)} of {agent_id}"] = link
         link.start(Launch("check", spec, tempfile.gettempdir(), None, ""), 1)
 
     def processes(self) -> Sequence[Mapping[str, object]]:
-        """See ports.Agents."""
-        return [{"sessionId": session_id, "pids": list(pids)} for session_id, pids in self.pids().items()]
-
-    def pids(self) -> dict[str, tuple[int, ...]]:
-        """Guard and agent process of each session that has one."""
-        return {session_id: pids for session_id, link in self._links.items() if (pids := link.pids)}
+        """See ports.Agents. `pids`: guard (B47) and agent; `stderr`: its last lines."""
+        rows = ((session_id, link.process_facts()) for session_id, link in self._links.items())
+        return [{"sessionId": session_id, **facts} for session_id, facts in rows if facts]
 
     async def close(self, limit_s: float) -> bool:
         """Stop every agent and wait at most `limit_s`; what is left then is the guards' work (B47). True: all ended."""

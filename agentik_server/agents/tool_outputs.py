@@ -31,8 +31,8 @@ class ToolOutputs:
         self._known: dict[str, _Known] = {}
         self._tool_of: dict[str, str] = {}  # terminal id → tool call id
 
-    def change(self, fields: Mapping[str, object]) -> ToolChange | None:
-        """News of a tool call from tool_call, tool_call_update or a permission request; None without an id."""
+    def change(self, fields: Mapping[str, object], *, asked: bool = False) -> ToolChange | None:
+        """News of a tool call; None without an id. `asked`: from a permission request, its text is not yet output."""
         change = tool_change(fields)
         if change is None:
             return None
@@ -43,8 +43,10 @@ class ToolOutputs:
         if output is None:
             delta = _meta_output(meta) or None
             known.has_text = known.has_text or delta is not None
-        if not known.has_text and output is None and delta is None:
-            output = raw_output_text(fields.get("rawOutput")) or None
+        if not known.has_text and not output and delta is None:
+            output = raw_output_text(fields.get("rawOutput")) or output
+        if asked:
+            known.has_text = False
         status = change.status or _meta_status(meta)
         return replace(change, output=output, output_delta=delta, status=status)
 
@@ -73,6 +75,8 @@ class ToolOutputs:
                 known.terminals.add(terminal)
                 self._tool_of[terminal] = tool_call_id
                 texts.append(output)
+        if not texts and content.terminals and not known.has_text:
+            return ""  # a terminal of the agent's own takes the place of what it showed when it asked
         if not texts or (not content.text and known.has_text):
             return None
         known.has_text = True

@@ -28,7 +28,7 @@ from agentik_server.domain.happenings import (
 
 MAX_REMARKS = 5  # a turn
 _LEVELS: Mapping[object, Literal["info", "warning", "error"]] = {"warning": "warning", "error": "error"}
-_CONTROL_KINDS = frozenset(
+CONTROL_KINDS = frozenset(
     {
         "available_commands_update",
         "current_mode_update",
@@ -58,7 +58,7 @@ class Updates:
         kind = update.get("sessionUpdate")
         if kind not in ("agent_message_chunk", "agent_thought_chunk"):
             self._end_text()
-        if replayed and kind not in _CONTROL_KINDS:
+        if replayed and kind not in CONTROL_KINDS:
             return
         match kind:
             case "agent_message_chunk":
@@ -70,7 +70,7 @@ class Updates:
                 self._tell(Activity() if change is None else ToolCallChanged(change))
             case "plan":
                 self._tell(PlanChanged(plan_entries(update.get("entries"))))
-            case _ if kind in _CONTROL_KINDS:
+            case _ if kind in CONTROL_KINDS:
                 self._offer(str(kind), update)
             case _:
                 self._uncommon(kind, update)

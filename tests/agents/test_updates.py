@@ -164,7 +164,14 @@ def test_a_number_as_tool_call_id_is_an_id() -> None:
 
 @pytest.mark.parametrize(
     ("raw", "text"),
-    [("out", "out"), ({"output": "o"}, "o"), ({"stdout": "s", "x": 1}, "s"), ({"x": 1}, '{\n "x": 1\n}'), ({}, None)],
+    [
+        ("out", "out"),
+        ({"output": "o"}, "o"),
+        ({"stdout": "s", "x": 1}, "s"),
+        ({"x": 1}, '{\n "x": 1\n}'),
+        ({}, None),
+        ([{"type": "text", "text": "b"}], "b"),
+    ],
 )
 def test_a_raw_output_is_shown_where_there_is_no_content(raw: object, text: str | None) -> None:
     assert tool(rawOutput=raw).output == text
@@ -190,8 +197,18 @@ def test_the_output_of_a_terminal_that_the_agent_made_itself_is_shown() -> None:
         {"sessionUpdate": "tool_call_update", "toolCallId": "t", "_meta": {"terminal_exit": {"exit_code": 1}}},
     )  # fmt: skip
     changes = [h.change for h in told if isinstance(h, ToolCallChanged)]
+    assert [change.output for change in changes] == ["", None, None, None]
     assert [change.output_delta for change in changes] == [None, "one\n", "two", None]
     assert changes[-1].status == "failed"
+
+
+def test_what_was_shown_when_the_agent_asked_gives_way_to_the_output() -> None:  # zed-codex-acp
+    tools = ToolOutputs(lambda _terminal: None)
+    asked = [{"type": "content", "content": {"type": "text", "text": "Proposed"}}]
+    first = tools.change({"toolCallId": "t", "content": asked}, asked=True)
+    second = tools.change({"toolCallId": "t", "content": [{"type": "terminal", "terminalId": "t"}]})
+    third = tools.change({"toolCallId": "t", "rawOutput": {"formatted_output": "hi"}})
+    assert [change and change.output for change in (first, second, third)] == ["Proposed", "", "hi"]
 
 
 def test_a_terminal_of_ours_is_shown_with_what_it_has_put_out_already() -> None:
