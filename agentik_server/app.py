@@ -93,8 +93,13 @@ class App:
         self._enter(self._look_at_all)
 
     def close(self) -> None:
-        """The end: what is unsaved is saved as it stands, nothing new begins, open requests are answered."""
+        """The end begins: what is unsaved is saved as it stands, nothing new begins, what is committed is answered."""
         self._enter(self._close)
+
+    def closed(self) -> None:
+        """The store carries nothing out any more: what is still open was not done."""
+        for request in list(self._replies):
+            self.refuse(request, "storeFailed", "the server is ending")
 
     def happened(self, session_id: str, happening: Happening) -> None:
         """An agent link tells something."""
@@ -227,8 +232,10 @@ class App:
 
     def perform(self, session_id: str, effects: Iterable[want.Effect]) -> None:
         owned = self._owned.get(session_id)
-        if owned is not None:
-            for effect in effects:
+        if owned is None:
+            return
+        for effect in effects:
+            if not self._closing or isinstance(effect, want.Answer | want.Refuse):
                 self._perform(owned, effect)
 
     def show(self, item: news.News) -> None:
@@ -433,8 +440,6 @@ class App:
             if current is owned:
                 self._lost(session_id)
             return
-        if self._closing:
-            return
         self.perform(session_id, owned.session.stored(write, outcome, self.ports.clock()))
         if isinstance(write, saves.TakeMail) and isinstance(outcome, saves.Done):
             for mail in outcome.mail:
@@ -477,5 +482,3 @@ class App:
         for session_id in list(self._owned):
             self._with_owned(session_id, lambda s: s.save_all(self.ports.clock()))
         self._closing = True
-        for request in list(self._replies):
-            self.refuse(request, "storeFailed", "the server is ending")

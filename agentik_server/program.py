@@ -117,6 +117,7 @@ class Program:
         if not await parts.agents.close(AGENTS_END_S):
             log.warning("some agents had not ended when the server did")
         await parts.store.close()
+        parts.app.closed()
         log.info("ended")
 
     def _wire(

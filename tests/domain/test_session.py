@@ -649,3 +649,28 @@ def test_the_open_answer_is_in_the_answer_to_open_session(world: World, session_
     world.links[session_id].tell(TextArrived("agent", "not saved yet"))
     answer = next(m for m in opened(world, session_id)["messages"] if m["kind"] == "agent")
     assert (answer["text"], answer["status"]) == ("not saved yet", "streaming")
+
+
+# --------------------------------------------------------------------------------------------- the end
+
+
+def test_what_is_committed_while_the_server_ends_is_answered_as_done(world: World, session_id: str) -> None:
+    """# B5 B61: a message that will be there after the restart is not said to be refused."""
+    answered = world.ask("sendMessage", sessionId=session_id, messageId="one", text="one")
+    world.app.close()
+    world.disk()
+    world.app.closed()
+    assert answered.value == {"messageId": "one", "disposition": "started"}
+    assert world.order == [], "nothing new begins"
+    world.die()
+    assert [item["messageId"] for item in opened(world, session_id)["pending"]] == ["one"]
+
+
+def test_what_was_not_committed_when_the_server_ended_is_refused(world: World, session_id: str) -> None:
+    """# B1 B61"""
+    answered = world.ask("sendMessage", sessionId=session_id, messageId="one", text="one")
+    world.app.close()
+    late = world.ask("sendMessage", sessionId=session_id, messageId="two", text="two")
+    world.store.queue.clear()
+    world.app.closed()
+    assert refused(answered) == refused(late) == "storeFailed"
