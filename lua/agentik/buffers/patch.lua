@@ -5,8 +5,8 @@
 local M = {}
 
 -- Neovim 0.12 has it by another name.
-local text = vim.text
-local diff = text.diff or vim.diff
+local newer = vim.text
+local diff = newer.diff or vim.diff
 
 local namespace = vim.api.nvim_create_namespace('agentik.patch')
 
