@@ -70,6 +70,7 @@ class SqliteStore:
         self._writes: deque[tuple[Write, Callable[[Outcome], None]]] = deque()
         self._reads: deque[tuple[Read, Callable[[Page], None]]] = deque()
         self._write_wake = asyncio.Event()
+        self._write_wake.set()  # something that was deleted may have to be finished
         self._read_wake = asyncio.Event()
         self._closing = False
         self._on_foreign_change: Callable[[], None] | None = None
@@ -90,7 +91,7 @@ class SqliteStore:
             lock.release(clean=False)
             raise opening.StoreUnavailable(f"cannot open the database {prepared.path}: {error}") from error
         work = GroupWriter(AttachmentFiles(home / "attachments"), lock.is_alive)
-        await writer.run(work.look)  # what other processes commit from now on is news
+        await writer.run(work.begin)
         store = cls(writer, reader, work, lock)
         return Opened(store, prepared.server_id, prepared.database_id, prepared.notices)
 
@@ -144,7 +145,9 @@ class SqliteStore:
                 outcomes = await self._writer.run(partial(self._work.carry_out, writes=writes))
                 for (_, done), outcome in zip(group, outcomes, strict=True):
                     _call(partial(done, outcome))
-            if self._closing:
+            while self._work.is_purging and not self._writes and not self._closing:
+                await self._writer.run(self._work.purge)
+            if self._closing and not self._writes:
                 return
 
     async def _read_loop(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -31,15 +32,19 @@ from agentik_server.domain.saves import (
     SaveSession,
     Write,
 )
+from agentik_server.store import purging
 from agentik_server.store.attachment_rows import forget_trash, is_used, trash
 from agentik_server.store.attachments import AttachmentFiles
 from agentik_server.store.ledger import is_known
+from agentik_server.store.opening import BUSY_TIMEOUT_S
 from agentik_server.store.sessions import IsAlive
 from agentik_server.store.transactions import perform
 
 log = logging.getLogger(__name__)
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+BUSY_TIMEOUT_MS = int(BUSY_TIMEOUT_S * 1000)
+_AT_ONCE_S = 0.05  # so long a deletion may clean up before it is acknowledged; a big one goes on afterwards
 _STRAY_AGE_S = 86_400.0  # a file without a row is somebody's who died before the commit
 _DELETING = (RemovePending, ClearPending, ApplyPendingEdits, DeleteSession, ForgetOld)
 
@@ -52,8 +57,19 @@ class GroupWriter:
         self._is_alive = is_alive
         self._durable: bool | None = None
         self._data_version: int | None = None
-        self._purge_is_due = False
+        self._has_steps = False  # something that was deleted is still on the disk
+        self._has_log = False  # and in the write-ahead log
         self._is_suspect = False
+
+    @property
+    def is_purging(self) -> bool:
+        """Whether `purge` has work that it can do now."""
+        return self._has_steps
+
+    def begin(self, db: sqlite3.Connection) -> None:
+        """The first call: what another process left undone is found, and its commits are news from now on."""
+        self._has_steps = purging.is_due(db) or bool(trash(db))
+        self.look(db)
 
     def carry_out(self, db: sqlite3.Connection, writes: Sequence[Write]) -> list[Outcome]:
         """One outcome for each write, in order, after the commit. A failed commit fails all of them (B58)."""
@@ -74,9 +90,9 @@ class GroupWriter:
         return outcomes
 
     def look(self, db: sqlite3.Connection) -> bool:
-        """Whether another process committed since the last look. Finishes a cleaning that another reader held up."""
-        if self._purge_is_due:
-            self._purge(db)
+        """Whether another process committed since the last look."""
+        if self._has_log and not self._has_steps:
+            self._truncate_log(db)  # a reader had held it up
         try:
             version = int(db.execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error as error:
@@ -86,10 +102,27 @@ class GroupWriter:
         self._data_version = version
         return changed
 
+    def purge(self, db: sqlite3.Connection, seconds: float = 0.01) -> None:
+        """B18: what was deleted leaves the disk: rows and words, files, the write-ahead log. Goes on for so long."""
+        deadline = time.monotonic() + seconds
+        try:
+            while self._has_steps:
+                db.execute("BEGIN IMMEDIATE")
+                self._has_steps = purging.step(db)
+                db.execute("COMMIT")
+                if self._has_steps and time.monotonic() > deadline:
+                    return
+            self._remove_unused(db, trash(db), then_forget=True)
+            self._truncate_log(db)
+        except sqlite3.Error as error:
+            self._note(error)
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+
     def finish(self, db: sqlite3.Connection) -> bool:
         """The last call before the connection closes; False when the file must be checked at the next start."""
-        if self._purge_is_due:
-            self._purge(db)
+        if self._has_steps or self._has_log:
+            self.purge(db, 1.0)  # what is left then, the next process does
         return not self._is_suspect
 
     def _with_files(self, db: sqlite3.Connection, write: Write) -> Write | Denied | Failed:
@@ -149,7 +182,7 @@ class GroupWriter:
         unused: list[str] = []
         for write, stored, outcome in zip(writes, prepared, outcomes, strict=True):
             if _deletes(write) and isinstance(outcome, Done):
-                self._purge_is_due = True
+                self._has_steps = self._has_log = True
             if isinstance(write, ForgetOld):
                 unused += self._files.older_than(_STRAY_AGE_S)
             changed_nothing = not isinstance(outcome, Done | Admitted) or (
@@ -159,20 +192,16 @@ class GroupWriter:
                 unused += [attachment.stored for attachment in _attachments(stored) if attachment.stored]
         if unused:
             self._remove_unused(db, unused)
-        if self._purge_is_due:
-            self._purge(db)
+        if self._has_steps:
+            self.purge(db, _AT_ONCE_S)
 
-    def _purge(self, db: sqlite3.Connection) -> None:
-        """B18: what was deleted leaves the disk, files and write-ahead log too. Held up by a reader: tried again."""
+    def _truncate_log(self, db: sqlite3.Connection) -> None:
+        """Old texts leave the write-ahead log. A reader in the way holds it up; it is not waited for."""
         try:
-            self._remove_unused(db, trash(db), then_forget=True)
             db.execute("PRAGMA busy_timeout = 0")
-            busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            self._purge_is_due = bool(busy)
-        except sqlite3.Error as error:
-            self._note(error)
+            self._has_log = bool(db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
         finally:
-            db.execute("PRAGMA busy_timeout = 5000")
+            db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
 
     def _remove_unused(self, db: sqlite3.Connection, stored: Iterable[str], *, then_forget: bool = False) -> None:
         """Under the write lock, so that no other process begins to use one of them meanwhile."""

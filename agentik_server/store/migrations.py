@@ -20,7 +20,7 @@ class NewerSchema(Exception):  # noqa: N818 -- says what it is
 
 
 # Version 1. What the columns mean:
-#   meta      one row. `revision`: the counter of PROTOCOL.md.
+#   meta      one row. `revision`: the counter of PROTOCOL.md. `index_state`, and the table `doomed`: see purging.py.
 #   sessions  `number` stands for the session in the other tables and is never used twice. `owner_server` NULL: nobody
 #             runs its turns. `generation` grows with each owner (B59). `queue_revision`: last change of the queue.
 #   messages  the transcript; `deleted` rows are tombstones. `unfinished`: streaming, or a tool call that is open.
@@ -35,9 +35,11 @@ _VERSION_1 = """
 CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   database_id TEXT NOT NULL,
-  revision INTEGER NOT NULL
+  revision INTEGER NOT NULL,
+  index_state INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-INSERT INTO meta VALUES (1, lower(hex(randomblob(16))), 0);
+INSERT INTO meta (one, database_id, revision) VALUES (1, lower(hex(randomblob(16))), 0);
+CREATE TABLE doomed (session INTEGER PRIMARY KEY) STRICT;
 
 CREATE TABLE sessions (
   number INTEGER PRIMARY KEY AUTOINCREMENT,

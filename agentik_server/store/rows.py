@@ -149,8 +149,11 @@ def message_of(row: Row, session_id: str) -> Message:
 
 
 def load_messages(db: sqlite3.Connection, session: SessionRow, condition: str, *values: object) -> tuple[Message, ...]:
-    """Messages of the session for which the SQL `condition` holds, in transcript order."""
-    sql = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session = ? AND {condition} ORDER BY seq, number"
+    """Messages of the session for which the SQL `condition` holds, in transcript order.
+
+    The `+` keeps SQLite from walking the whole session in the order of `seq` instead of using the condition's index.
+    """
+    sql = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session = ? AND {condition} ORDER BY +seq, number"
     rows = db.execute(sql, (session.number, *values)).fetchall()
     return tuple(message_of(row, session.session_id) for row in rows)
 

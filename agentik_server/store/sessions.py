@@ -25,6 +25,7 @@ from agentik_server.domain.saves import (
 from agentik_server.store import codec
 from agentik_server.store.asks import take_letters
 from agentik_server.store.attachment_rows import drop_files_of_session
+from agentik_server.store.purging import doom
 from agentik_server.store.queues import load_queue, load_view, store_queue
 from agentik_server.store.rows import (
     SessionRow,
@@ -34,7 +35,7 @@ from agentik_server.store.rows import (
     need_session,
     next_revision,
 )
-from agentik_server.store.transcript import close_unfinished, forget_index
+from agentik_server.store.transcript import close_unfinished
 from agentik_server.store.turns import recover
 
 IsAlive = Callable[[str], bool]
@@ -145,8 +146,7 @@ def delete_session(db: sqlite3.Connection, write: DeleteSession, is_alive: IsAli
     session = need_session(db, write.session_id, write.owner)
     if write.owner is None and session.owner is not None and is_alive(session.owner.server_id):
         raise Refused("notOwner", "another editor runs this session")
-    if _delete(db, session):
-        _merge_index(db)
+    _delete(db, session)
     return Done(revision=next_revision(db))
 
 
@@ -158,14 +158,11 @@ def forget_old(db: sqlite3.Connection, write: ForgetOld, is_alive: IsAlive) -> D
         (write.before,),
     ).fetchall()
     forgotten = []
-    merge = False
     for (session_id,) in rows:
         session = need_session(db, session_id)
         if session.owner is None or not is_alive(session.owner.server_id):
-            merge = _delete(db, session) or merge
+            _delete(db, session)
             forgotten.append(session_id)
-    if merge:
-        _merge_index(db)
     revision = next_revision(db) if forgotten else current_revision(db)
     return Done(session_ids=tuple(forgotten), revision=revision)
 
@@ -192,21 +189,15 @@ def _restore_queue(db: sqlite3.Connection, session: SessionRow, *, pause: bool) 
     return after.pause is not None and after.pause.reason == "restore"
 
 
-def _delete(db: sqlite3.Connection, session: SessionRow) -> bool:
-    """True when the full-text index held messages of it."""
-    was_indexed = forget_index(db, session)
+def _delete(db: sqlite3.Connection, session: SessionRow) -> None:
+    """All but its messages at once; these leave the disk in steps, and nobody sees them meanwhile."""
     db.execute(
         "UPDATE submissions SET outcome = 'removed' WHERE message_id IN"
         " (SELECT message_id FROM pending WHERE session = ? AND state = 'pending')",
         (session.number,),
     )
     drop_files_of_session(db, session)
-    for table in ("messages", "pending", "turns", "asks", "mail"):
+    for table in ("pending", "turns", "asks", "mail"):
         db.execute(f"DELETE FROM {table} WHERE session = ?", (session.number,))
     db.execute("DELETE FROM sessions WHERE number = ?", (session.number,))
-    return was_indexed
-
-
-def _merge_index(db: sqlite3.Connection) -> None:
-    """Deleted words stay in the index's segments until these are merged (B18)."""
-    db.execute("INSERT INTO search (search) VALUES ('optimize')")
+    doom(db, session)

@@ -87,7 +87,7 @@ def delete_message(
 def close_unfinished(db: sqlite3.Connection, session: SessionRow) -> tuple[Message, ...]:
     """What a dead owner left open: streaming messages become interrupted, open tool calls failed (B36, B60)."""
     rows = db.execute(
-        "SELECT message_id FROM messages WHERE session = ? AND unfinished = 1 ORDER BY seq", (session.number,)
+        "SELECT message_id FROM messages WHERE session = ? AND unfinished = 1 ORDER BY +seq", (session.number,)
     ).fetchall()
     closed = []
     for (message_id,) in rows:
@@ -100,21 +100,6 @@ def close_unfinished(db: sqlite3.Connection, session: SessionRow) -> tuple[Messa
             message = replace(message, status="interrupted")
         closed.append(message)
     return save_messages(db, session, closed)
-
-
-def forget_index(db: sqlite3.Connection, session: SessionRow) -> bool:
-    """Take every message of the session out of the index, and its words off the disk (B18); False: none was in it.
-
-    The index has no way of its own to forget at once that is as old as our oldest SQLite: deleted words stay in its
-    segments until they are merged, which `optimize` does (0.4 s at 100,000 messages).
-    """
-    count = db.execute(
-        "INSERT INTO search (search, rowid, session, text) SELECT 'delete', s.number, s.session, s.text"
-        " FROM messages AS m JOIN searchable AS s ON s.number = m.number WHERE m.session = ? AND m.indexed = 1",
-        (session.number,),
-    ).rowcount
-    db.execute("UPDATE messages SET indexed = 0 WHERE session = ? AND indexed = 1", (session.number,))
-    return count > 0
 
 
 def _insert(

@@ -9,7 +9,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from agentik_server.store import migrations
+from agentik_server.store import migrations, purging
 from agentik_server.store.attachment_rows import forget_trash, is_used
 from agentik_server.store.attachments import AttachmentFiles
 from agentik_server.store.locks import ServerLock
@@ -50,6 +50,8 @@ def _vacuum(path: Path, files: AttachmentFiles) -> int:
                 files.discard_half_written(stored)
                 removed += 1
         forget_trash(db)
+        while purging.step(db):
+            pass
         db.execute("INSERT INTO search (search) VALUES ('optimize')")
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

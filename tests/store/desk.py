@@ -9,6 +9,7 @@ from agentik_server.domain import saves
 from agentik_server.domain.message import Attachment, Message, MessageKind, MessageStatus
 from agentik_server.domain.pending import Draft, Pause, QueueLimits, QueueView
 from agentik_server.domain.saves import Owner, SessionFacts
+from agentik_server.store import purging
 from agentik_server.store.migrations import migrate
 from agentik_server.store.reads import fetch
 from agentik_server.store.transactions import nobody_else, perform
@@ -129,6 +130,13 @@ class Desk:
 
     def revision(self) -> int:
         return int(self.db.execute("SELECT revision FROM meta").fetchone()[0])
+
+    def purge(self) -> int:
+        """What was deleted leaves the disk; returns the number of steps."""
+        steps = 0
+        while purging.step(self.db):
+            steps += 1
+        return steps
 
     def dump(self) -> list[tuple[object, ...]]:
         """Everything in the database, to show that something changed nothing."""

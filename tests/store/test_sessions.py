@@ -8,8 +8,15 @@ from agentik_server.domain import saves
 from agentik_server.domain.message import Permission, Question, ToolCall
 from agentik_server.domain.pending import Pause
 from agentik_server.domain.saves import Owner
+from agentik_server.store import purging
 from agentik_server.store.reads import fetch
 from tests.store.desk import LIMITS, ME, Desk, denied
+
+
+def denied_read(desk: Desk, session_id: str) -> str:
+    page = fetch(desk.db, saves.ReadSession(session_id))
+    assert isinstance(page, saves.Denied)
+    return page.reason
 
 
 def _take(desk: Desk, server_id: str = "you", *, pause: bool = True) -> saves.Taken:
@@ -238,6 +245,8 @@ def test_a_deleted_session_leaves_nothing_but_the_ledger(desk: Desk) -> None:  #
     desk.done(saves.PostMail("s", {"kind": "secretword"}, 1))
     desk.done(saves.SaveAsk("s", ME, Question("q", "s", "secretword?", 1)))
     desk.done(saves.DeleteSession("s", ME))
+    assert fetch(desk.db, saves.SearchMessages("secretword")) == saves.Matches(())
+    desk.purge()
     for table in ("messages", "pending", "turns", "asks", "mail", "sessions"):
         key = "number" if table == "sessions" else "session"
         assert desk.db.execute(f"SELECT count(*) FROM {table} WHERE {key} = 1").fetchone() == (0,), table
@@ -277,8 +286,24 @@ def test_sessions_untouched_for_long_are_forgotten_but_not_with_something_pendin
     assert desk.dump() == before
 
 
+def test_a_big_session_is_deleted_in_short_steps_that_survive_a_crash(desk: Desk) -> None:  # B18
+    for number in range(10):
+        desk.save(*(desk.message(f"m{number}-{item}", f"uniqueword{item} common") for item in range(100)))
+    desk.done(saves.DeleteSession("s", ME))
+    assert denied_read(desk, "s") == "unknownSession"
+    assert fetch(desk.db, saves.SearchMessages("common")) == saves.Matches(())
+    for _ in range(3):
+        assert purging.step(desk.db)
+    assert purging.is_due(desk.db)  # as the next process finds it
+    assert desk.purge() > 7
+    assert not purging.is_due(desk.db)
+    assert desk.db.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+    assert b"uniqueword" not in desk.db.serialize()
+
+
 def test_forgotten_words_are_off_the_disk(desk: Desk) -> None:  # B18 B57
     _fill(desk, "old", "forgettable")
     desk.db.execute("UPDATE sessions SET updated_at = 1, owner_server = NULL WHERE session_id = 'old'")
     assert desk.done(saves.ForgetOld(2)).session_ids == ("old",)
+    desk.purge()
     assert b"forgettable" not in desk.db.serialize()
