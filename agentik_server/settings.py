@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import json5
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
@@ -137,6 +136,8 @@ def _read(path: Path, problems: list[str]) -> str:
 def _parsed(text: str, name: str, problems: list[str]) -> dict[str, Any]:
     if not text.strip():
         return {}
+    import json5  # most people have no such file, and start-up is short
+
     try:
         data = json5.loads(text, allow_duplicate_keys=False)
     except (ValueError, RecursionError) as error:

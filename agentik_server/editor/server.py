@@ -174,6 +174,7 @@ class EditorServer:
         self._buffers = EditorBuffers(self._ask)
         self._parser = codec.FrameParser()
         self._asked: dict[str, Future[Any]] = {}
+        self._early: list[tuple[str, Mapping[str, object]]] = []
         self._count = 0
         self._life: Lifecycle
         self._dispatcher: Dispatcher
@@ -184,7 +185,10 @@ class EditorServer:
     # -- ports --------------------------------------------------------------------------------------------------------
 
     def notify(self, method: str, params: Mapping[str, object]) -> None:
-        self._outbox.notify(method, params)
+        if self._life.phase in {Phase.NEW, Phase.STARTING}:
+            self._early.append((method, params))  # LSP: nothing before the answer to initialize
+        else:
+            self._outbox.notify(method, params)
 
     async def read(self, path: str) -> BufferState | None:
         return await self._buffers.read(path)
@@ -194,7 +198,7 @@ class EditorServer:
 
     def progress(self, title: str) -> Progress:
         self._count += 1
-        return WireProgress(title, f"agentik-{self._count}", self._create_progress, self._outbox.notify)
+        return WireProgress(title, f"agentik-{self._count}", self._create_progress, self.notify)
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -274,8 +278,13 @@ class EditorServer:
             self._replies.send_error(request.id, INVALID_PARAMS, f"initialize: {bad}", data)
             return
 
+        self._early.clear()  # of a start that failed
+
         def answer(database_id: str) -> None:
             self._protocol.answer_initialize(request.id, params, database_id)
+            for method, news in self._early:
+                self._outbox.notify(method, news)
+            self._early.clear()
             asyncio.get_running_loop().call_soon(_settle)
 
         self._life.initialize(request.id, options, answer)

@@ -32,6 +32,7 @@ class EchoApp:
         self._slow_close = False
 
     async def start(self, options: InitializeOptions) -> str:
+        self._editor.notify("agentik/notice", {"level": "warning", "text": f"starting in {options.home}"})
         match options.home:
             case "/broken":
                 raise StartupError("the database cannot be written: /broken", "storeFailed")

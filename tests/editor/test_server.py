@@ -109,6 +109,9 @@ async def test_initialize_may_be_tried_again_until_it_succeeds(start: Start) -> 
         result = await client.request("initialize", None)  # `params: null` means `{}`
         assert result["capabilities"]["experimental"]["agentik"]["databaseId"] == "db:None:{}"
         assert result["serverInfo"] == {"name": "agentik-server", "version": "1.2.3"}
+        await client.wait_for("notice")
+        told = [note.params["text"] for note in client.notifications]
+        assert told == ["starting in None"]  # after the answer; nothing of the starts that failed
         assert await client.shutdown() == 0
 
 
