@@ -111,7 +111,11 @@ async def test_initialize_may_be_tried_again_until_it_succeeds(start: Start) -> 
         assert result["serverInfo"] == {"name": "agentik-server", "version": "1.2.3"}
         await client.wait_for("notice")
         told = [note.params["text"] for note in client.notifications]
-        assert told == ["starting in None"]  # after the answer; nothing of the starts that failed
+        assert told == ["starting in None"]  # nothing of the starts that failed
+        frames = list(client._frames)
+        (answer,) = (n for n, text in enumerate(frames) if "serverInfo" in text)
+        (notice,) = (n for n, text in enumerate(frames) if "starting in" in text)
+        assert answer < notice  # LSP: nothing before the answer to initialize
         assert await client.shutdown() == 0
 
 
