@@ -1,6 +1,6 @@
 """All sessions and the ports: what happened goes in, the effects of the domain are carried out in order.
 
-One choke point: everything enters through `_enter`, so nothing interleaves with the effects of what came before.
+One choke point: everything enters through `enter`, so nothing interleaves with the effects of what came before.
 Must not wait: no async, no futures, no clock and no randomness of its own; what takes time comes back as a call.
 """
 
@@ -82,19 +82,19 @@ class App:
     def timer_fired(self, name: tuple[str, ...]) -> None:
         """`name` = (session id, timer of the session)."""
         session_id, timer = name
-        self._enter(lambda: self._with_owned(session_id, lambda s: s.timer_fired(timer, self.ports.clock())))
+        self.enter(lambda: self._with_owned(session_id, lambda s: s.timer_fired(timer, self.ports.clock())))
 
     def tick(self) -> None:
         """The sync tick (B23): drains what waits in free sessions, takes over what a dead process left."""
-        self._enter(self._tick)
+        self.enter(self._tick)
 
     def foreign_commit(self) -> None:
         """Another process committed something to the database."""
-        self._enter(self._look_at_all)
+        self.enter(self._look_at_all)
 
     def close(self) -> None:
         """The end begins: what is unsaved is saved as it stands, nothing new begins, what is committed is answered."""
-        self._enter(self._close)
+        self.enter(self._close)
 
     def closed(self) -> None:
         """The store carries nothing out any more: what is still open was not done."""
@@ -104,10 +104,10 @@ class App:
     def happened(self, session_id: str, happening: Happening) -> None:
         """An agent link tells something."""
         if isinstance(happening, HistoryReplayed):
-            self._enter(lambda: self._compare_history(session_id, happening))
-        self._enter(lambda: self._with_owned(session_id, lambda s: s.happened(happening, self.ports.clock())))
+            self.enter(lambda: self._compare_history(session_id, happening))
+        self.enter(lambda: self._with_owned(session_id, lambda s: s.happened(happening, self.ports.clock())))
 
-    def _enter(self, step: Callable[[], None]) -> None:
+    def enter(self, step: Callable[[], None]) -> None:
         """In order, never nested: a port that calls back at once is heard after the current step."""
         self._inbox.append(step)
         if self._running:
@@ -143,7 +143,7 @@ class App:
                 reply.refuse("internal", "internal error, see the log")
                 raise
 
-        self._enter(run)
+        self.enter(run)
 
     def answer(self, request: int | None, value: Mapping[str, object]) -> None:
         reply = self._replies.pop(request, None) if request is not None else None
@@ -196,11 +196,11 @@ class App:
             else:
                 self.answer(request, answer(page))
 
-        self.ports.store.read(read, lambda page: self._enter(lambda: done(page)))
+        self.ports.store.read(read, lambda page: self.enter(lambda: done(page)))
 
     def write(self, write: saves.Write, done: Callable[[saves.Outcome], None]) -> None:
         """A write that belongs to no session of this process."""
-        self.ports.store.write(write, lambda outcome: self._enter(lambda: done(outcome)))
+        self.ports.store.write(write, lambda outcome: self.enter(lambda: done(outcome)))
 
     def write_and_answer(self, session_id: str, write: saves.Write, request: int) -> None:
         """A write to a session of another process: answered, and then seen like everything of that session."""
@@ -271,7 +271,7 @@ class App:
                 self.refresh(session_id)
 
         read = saves.ReadSession(session_id, after=follower.revision)
-        self.ports.store.read(read, lambda page: self._enter(lambda: done(page)))
+        self.ports.store.read(read, lambda page: self.enter(lambda: done(page)))
 
     # ------------------------------------------------------------------------------------ ownership
 
@@ -327,7 +327,7 @@ class App:
         owned.link.kill()
         if session_id in self._open:
             read = saves.ReadSession(session_id, limit=1)
-            self.ports.store.read(read, lambda page: self._enter(lambda: self._follow_page(page)))
+            self.ports.store.read(read, lambda page: self.enter(lambda: self._follow_page(page)))
 
     def _follow_page(self, page: saves.Page) -> None:
         if isinstance(page, saves.SessionPage):
@@ -348,7 +348,7 @@ class App:
             self.refresh(session_id)
         for session_id in list(self._owned):
             read = saves.ReadSession(session_id, after=NEVER)
-            self.ports.store.read(read, lambda page: self._enter(lambda: self._looked(page)))
+            self.ports.store.read(read, lambda page: self.enter(lambda: self._looked(page)))
 
     def _looked(self, page: saves.Page) -> None:
         if not isinstance(page, saves.SessionPage):
@@ -379,8 +379,8 @@ class App:
                 self.answer(request, value)
             case want.Refuse(request, reason, message):
                 self.refuse(request, reason, message)
-            case want.StartAgent(attempt, agent_session_id):
-                self._start_agent(owned, attempt, agent_session_id)
+            case want.StartAgent():
+                self._start_agent(owned, effect)
             case want.SendPrompt(turn_id, messages, quiet):
                 blocks = [PromptBlock(message.text, message.attachments) for message in messages]
                 owned.link.prompt(turn_id, blocks, quiet=quiet)
@@ -403,16 +403,23 @@ class App:
             case _:
                 assert_never(effect)
 
-    def _start_agent(self, owned: _Owned, attempt: int, agent_session_id: str | None) -> None:
+    def _start_agent(self, owned: _Owned, start: want.StartAgent) -> None:
         facts = owned.session.facts
         try:
             spec: AgentSpec = self.ports.agents.spec(facts.agent_id)
         except Refused as refused:
             detail = refused.message
-            self._enter(lambda: self._agent_unknown(facts.session_id, detail))
+            self.enter(lambda: self._agent_unknown(facts.session_id, detail))
             return
-        attachments_dir = self.settings.attachments_dir
-        owned.link.start(Launch(facts.session_id, spec, facts.cwd, agent_session_id, attachments_dir), attempt)
+        launch = Launch(
+            session_id=facts.session_id,
+            spec=spec,
+            cwd=facts.cwd,
+            agent_session_id=start.agent_session_id,
+            attachments_dir=self.settings.attachments_dir,
+            want_history=start.want_history,
+        )
+        owned.link.start(launch, start.attempt)
 
     def _compare_history(self, session_id: str, history: HistoryReplayed) -> None:
         """B54: what the agent replayed is held against the store's record."""
@@ -423,7 +430,7 @@ class App:
                 self._with_owned(session_id, lambda s: s.take_history(page.messages, history.entries, now))
 
         read = saves.ReadSession(session_id, limit=WHOLE)
-        self.ports.store.read(read, lambda page: self._enter(lambda: done(page)))
+        self.ports.store.read(read, lambda page: self.enter(lambda: done(page)))
 
     def _agent_unknown(self, session_id: str, detail: str) -> None:
         self._with_owned(session_id, lambda s: s.happened(StartFailed("missing", detail), self.ports.clock()))
@@ -444,6 +451,8 @@ class App:
         if isinstance(write, saves.TakeMail) and isinstance(outcome, saves.Done):
             for mail in outcome.mail:
                 self._read_mail(session_id, mail)
+        if isinstance(write, saves.ForkSession) and isinstance(outcome, saves.Done) and outcome.facts is not None:
+            self.answer(request, {"session": shapes.session(outcome.facts, owned=False)})
         if isinstance(write, saves.DeleteSession) and isinstance(outcome, saves.Done):
             self._owned.pop(session_id, None)
             self._open.discard(session_id)

@@ -131,6 +131,7 @@ class Launch:
     agent_session_id: str | None  # to be continued by resume or load (B40)
     attachments_dir: str  # readable for the agent besides cwd (B49)
     extra_roots: tuple[str, ...] = ()
+    want_history: bool = False  # our record is empty: load rather than resume, for its replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +215,11 @@ class Agents(Protocol):
 
     def check(self, agent_id: str, done: Callable[[bool, str, Mapping[str, object] | None], None]) -> None:
         """A real handshake with an agent of its own, then ended: `done(ok, detail, agent_info)`."""
+
+    def list_sessions(
+        self, agent_id: str, cwd: str, done: Callable[[Sequence[Mapping[str, object]] | None, str], None]
+    ) -> None:
+        """What the agent itself remembers of a folder (ACP session/list): `done(sessions, "")` or `done(None, why)`."""
 
     def processes(self) -> Sequence[Mapping[str, object]]:
         """What runs now, for agentik/status: [{sessionId, agentId, pid, stderr}]."""

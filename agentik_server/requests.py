@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentik_server import shapes
-from agentik_server.app import App
-from agentik_server.domain import saves
+from agentik_server.app import WHOLE, App
+from agentik_server.domain import export, saves
 from agentik_server.domain.message import Permission, Question
 from agentik_server.domain.pending import Draft, QueueView, check_draft
 from agentik_server.domain.refusal import Refused
@@ -34,6 +34,8 @@ class Requests:
             "closeSession": self._close_session,
             "deleteSession": self._delete_session,
             "renameSession": self._rename_session,
+            "forkSession": self._fork_session,
+            "importSessions": self._import_sessions,
             "listMessages": self._list_messages,
             "searchMessages": self._search_messages,
             "exportSession": self._export_session,
@@ -175,6 +177,68 @@ class Requests:
 
         app.with_session(session_id, request, use)
 
+    def _fork_session(self, params: Params, request: int) -> None:
+        app = self._app
+
+        def use(session: Session | None) -> list[Any]:
+            if session is None:
+                raise Refused("notOwner", "another editor runs this session: fork it there")
+            if params.get("messageId") is not None:
+                raise Refused("agentUnavailable", "agents can fork a session only at its end")
+            return session.fork(request, app.ports.new_id(), app.ports.clock())
+
+        app.with_session(params["sessionId"], request, use)
+
+    def _import_sessions(self, params: Params, request: int) -> None:
+        """Sessions that exist only at the agent get a row here; their history comes when they are opened."""
+        app = self._app
+        agent_id, cwd = params["agentId"], params["cwd"]
+
+        def listed(found: Sequence[Mapping[str, object]] | None, why: str) -> None:
+            if found is None:
+                app.refuse(request, "agentUnavailable", why)
+                return
+            app.ports.store.read(
+                saves.ReadSessions(cwd, agent_id, limit=WHOLE), lambda page: app.enter(lambda: compare(found, page))
+            )
+
+        def compare(found: Sequence[Mapping[str, object]], page: saves.Page) -> None:
+            known = (
+                {facts.agent_session_id for facts in page.sessions} if isinstance(page, saves.SessionList) else set()
+            )
+            new = [facts for item in found if (facts := self._foreign(item, agent_id, cwd)) is not None]
+            new = [facts for facts in new if facts.agent_session_id not in known]
+            made: list[saves.Outcome] = []
+
+            def created(outcome: saves.Outcome) -> None:
+                made.append(outcome)
+                if len(made) == len(new):
+                    sessions = [o.facts for o in made if isinstance(o, saves.Done) and o.facts is not None]
+                    app.answer(request, {"sessions": [shapes.session(facts, owned=False) for facts in sessions]})
+
+            for facts in new:
+                app.write(saves.CreateSession(facts), created)
+            if not new:
+                app.answer(request, {"sessions": []})
+
+        app.ports.agents.list_sessions(agent_id, cwd, lambda found, why: app.enter(lambda: listed(found, why)))
+
+    def _foreign(self, item: Mapping[str, object], agent_id: str, cwd: str) -> saves.SessionFacts | None:
+        """A session as an agent lists it."""
+        agent_session_id, title = item.get("sessionId"), item.get("title")
+        if not isinstance(agent_session_id, str) or item.get("cwd") not in {cwd, None}:
+            return None
+        now = self._app.ports.clock()
+        return saves.SessionFacts(
+            self._app.ports.new_id(),
+            agent_id,
+            cwd,
+            title if isinstance(title, str) else "",
+            now,
+            now,
+            agent_session_id=agent_session_id,
+        )
+
     # ------------------------------------------------------------------------------------- messages
 
     def _list_messages(self, params: Params, request: int) -> None:
@@ -198,8 +262,6 @@ class Requests:
         self._app.read(read, request, answer)
 
     def _export_session(self, params: Params, request: int) -> None:
-        from agentik_server.domain import export
-
         def answer(page: saves.Page) -> Mapping[str, object]:
             assert isinstance(page, saves.SessionPage)
             return {"text": export.markdown(page.facts, page.messages)}

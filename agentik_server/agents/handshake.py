@@ -31,6 +31,7 @@ class AgentFacts:
     resume: bool
     delete: bool
     close: bool
+    fork: bool
     list_sessions: bool
     directories: bool
     mcp_http: bool
@@ -107,6 +108,7 @@ def read_facts(result: Mapping[str, object], spec: AgentSpec) -> AgentFacts:
         resume=_has(session, "resume"),
         delete=_has(session, "delete"),
         close=_has(session, "close"),
+        fork=_has(session, "fork"),
         list_sessions=_has(session, "list"),
         directories=_has(session, "additionalDirectories"),
         mcp_http=mcp.get("http") is True,
@@ -160,7 +162,7 @@ async def open_session(
     wanted = launch.agent_session_id
     try:
         if wanted is not None:
-            for method, able, how in _ways(facts):
+            for method, able, how in _ways(facts, launch):
                 if not able:
                     continue
                 try:
@@ -182,8 +184,11 @@ async def open_session(
     return Opened(session_id, "new", wanted is not None, fields)
 
 
-def _ways(facts: AgentFacts) -> tuple[tuple[str, bool, Literal["loaded", "resumed"]], ...]:
-    return (("session/resume", facts.resume, "resumed"), ("session/load", facts.load, "loaded"))
+def _ways(facts: AgentFacts, launch: Launch) -> tuple[tuple[str, bool, Literal["loaded", "resumed"]], ...]:
+    """In the order in which they are tried: a resume replays nothing, so it is no way to a history that we lack."""
+    resume: tuple[str, bool, Literal["resumed"]] = ("session/resume", facts.resume, "resumed")
+    load: tuple[str, bool, Literal["loaded"]] = ("session/load", facts.load, "loaded")
+    return (load, resume) if launch.want_history else (resume, load)
 
 
 def _not_opened(error: RpcError, spec: AgentSpec) -> NotOpened:

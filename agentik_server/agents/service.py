@@ -8,11 +8,13 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
 from agentik_server.agents.catalogue import Catalogue
+from agentik_server.agents.clean import as_dict, as_list
 from agentik_server.agents.link import AcpLink
-from agentik_server.domain.happenings import AgentReady, Happening, StartFailed
+from agentik_server.domain.happenings import AgentReady, CallAnswered, Happening, StartFailed
 from agentik_server.domain.refusal import Refused
 from agentik_server.ports import AgentListing, AgentPolicy, AgentSpec, Launch, OpenBuffers
 
+Listed = Callable[[Sequence[Mapping[str, object]] | None, str], None]
 Checked = Callable[[bool, str, Mapping[str, object] | None], None]
 
 
@@ -61,6 +63,28 @@ class AgentService:
         link = AcpLink(tell, self._policy, None)
         self._links[f"check {next(self._checks)} of {agent_id}"] = link
         link.start(Launch("check", spec, tempfile.gettempdir(), None, ""), 1)
+
+    def list_sessions(self, agent_id: str, cwd: str, done: Listed) -> None:
+        """See ports.Agents. Some agents make an empty session when they are asked; that is their way."""
+        try:
+            spec = self._catalogue.spec(agent_id)
+        except Refused as refused:
+            done(None, refused.message)
+            return
+
+        def tell(happening: Happening) -> None:
+            if isinstance(happening, AgentReady):
+                link.call("list", "list", {"cwd": cwd})
+            elif isinstance(happening, StartFailed):
+                done(None, happening.detail)
+            elif isinstance(happening, CallAnswered):
+                found = as_list(as_dict(happening.result).get("sessions"))
+                done(None if happening.error else [as_dict(item) for item in found], happening.error or "")
+                link.stop()
+
+        link = AcpLink(tell, self._policy, None)
+        self._links[f"list of {agent_id}"] = link
+        link.start(Launch("list", spec, cwd, None, ""), 1)
 
     def processes(self) -> Sequence[Mapping[str, object]]:
         """See ports.Agents. `pids`: guard (B47) and agent; `stderr`: its last lines."""

@@ -48,6 +48,8 @@ class SessionCalls:
                 self._authenticate(token, params.get("methodId"))
             case "list":
                 self._where(token, self._facts.list_sessions, "session/list", dict(params))
+            case "fork":
+                self._where(token, self._facts.fork, "session/fork", {"mcpServers": [], **params})
             case "delete":
                 self._where(token, self._facts.delete, "session/delete", {})
             case "close":

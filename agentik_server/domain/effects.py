@@ -43,6 +43,7 @@ class Refuse:
 class StartAgent:
     attempt: int
     agent_session_id: str | None
+    want_history: bool
 
 
 @dataclass(frozen=True, slots=True)

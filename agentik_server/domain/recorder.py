@@ -36,6 +36,11 @@ class Recorder:
         """`count` places of the session's order for messages of the user."""
         return self._transcript.reserve(count)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the session never had a message."""
+        return self._transcript.is_empty
+
     def begin(self, turn_id: str) -> None:
         self._transcript.begin(turn_id)
 

@@ -411,7 +411,8 @@ class Run:
 
     def _start(self, attempt: int) -> None:
         self._starting = attempt
-        self._out.append(StartAgent(attempt, self._row.facts.agent_session_id))
+        known = self._row.facts.agent_session_id
+        self._out.append(StartAgent(attempt, known, want_history=known is not None and self._recorder.is_empty))
 
     def _revived(self) -> None:
         if self._revive and not self.agent_runs:

@@ -95,6 +95,15 @@ class SaveSession:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkSession:
+    """A new session (`facts`, without owner) with a copy of this one's transcript; its messages have ids of their own."""
+
+    session_id: str
+    facts: SessionFacts
+    request: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteSession:
     session_id: str
     owner: Owner | None
@@ -308,8 +317,8 @@ class ForgetOld:
 
 
 Write = (
-    CreateSession | TakeSession | ReleaseSession | SaveSession | DeleteSession | Admit | Claim | Journal | PutBack
-    | EndTurn | SaveMessages | EditPending | ApplyPendingEdits | MovePending | RemovePending | ClearPending
+    CreateSession | ForkSession | TakeSession | ReleaseSession | SaveSession | DeleteSession | Admit | Claim | Journal
+    | PutBack | EndTurn | SaveMessages | EditPending | ApplyPendingEdits | MovePending | RemovePending | ClearPending
     | SendPendingNow | HoldPending | PauseQueue | Resend | SaveAsk | CloseAsk | PostMail | TakeMail | ForgetOld
 )  # fmt: skip
 

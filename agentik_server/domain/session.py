@@ -50,6 +50,7 @@ class Session:
         self._asks = Asks(facts.session_id, owner, policy.tools, self._out)
         self._run = Run(self._row, self._recorder, self._asks, policy, queue, self._out)
         self._login: int | None = None  # the request that authenticates
+        self._forks: dict[int, str] = {}  # requests that fork, and the ids of the new sessions
         self._now = facts.updated_at
         self._shown = self._snapshot()
 
@@ -154,6 +155,33 @@ class Session:
         self._out.append(CallAgent(request, method, params))
         return self._done(now)
 
+    def fork(self, request: int, new_id: str, now: int) -> list[Effect]:
+        """A copy that goes its own way, at the agent and here; the agent must be able to. Raises Refused."""
+        if not self._run.ready or not self.is_free:
+            raise Refused("agentUnavailable", "only an idle session with a running agent can be forked")
+        self._forks[request] = new_id
+        self._out.append(CallAgent(request, "fork", {"cwd": self._row.facts.cwd}))
+        return self._done(now)
+
+    def _forked(self, request: int, result: object, now: int) -> None:
+        new_id = self._forks.pop(request)
+        agent_session_id = result.get("sessionId") if isinstance(result, Mapping) else None
+        if not isinstance(agent_session_id, str):
+            self._out.append(Refuse(request, "agentUnavailable", "the agent gave no id of the fork"))
+            return
+        facts = self._row.facts
+        copy = replace(
+            facts,
+            session_id=new_id,
+            title=f"{facts.title} (fork)",
+            created_at=now,
+            updated_at=now,
+            agent_session_id=agent_session_id,
+            connection="disconnected",
+            owner=None,
+        )
+        self._out.append(Save(saves.ForkSession(self.session_id, copy, request)))
+
     def start_agent(self, now: int) -> list[Effect]:
         """In the background, because a chat opened (B9)."""
         self._run.start_in_background()
@@ -226,6 +254,8 @@ class Session:
                 self._run.end_saved(write, outcome, now)
             case saves.SaveMessages():
                 self._recorder.saved(write, outcome)
+            case saves.ForkSession():
+                pass  # answered by the application, which knows how a session looks
             case saves.SaveSession():
                 self._row.saved(write, outcome)
             case saves.DeleteSession() if isinstance(outcome, saves.Done):
@@ -351,7 +381,11 @@ class Session:
         if request == self._login:
             self._login = None
         if happening.error is not None:
+            self._forks.pop(request, None)
             self._out.append(Refuse(request, "agentUnavailable", happening.error))
+            return
+        if request in self._forks:
+            self._forked(request, happening.result, now)
             return
         self._answer(request, {})
         if logged_in:
@@ -359,7 +393,6 @@ class Session:
             pause = self.queue.pause
             if pause is not None and pause.reason == "auth":
                 self._out.append(Save(saves.PauseQueue(self.session_id, paused=False)))
-        del now
 
     # -------------------------------------------------------------------------------------------- helpers
 

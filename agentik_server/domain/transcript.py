@@ -96,6 +96,10 @@ class Transcript:
         self._next_seq += count
         return first
 
+    @property
+    def is_empty(self) -> bool:
+        return self._next_seq == 1
+
     def begin(self, turn_id: str) -> None:
         """A prompt is about to be written: what arrives now belongs to it, nothing is late any more."""
         self._turn_id = turn_id

@@ -16,6 +16,7 @@ from agentik_server.domain.saves import (
     DeleteSession,
     Done,
     ForgetOld,
+    ForkSession,
     Owner,
     ReleaseSession,
     SaveSession,
@@ -32,10 +33,11 @@ from agentik_server.store.rows import (
     current_revision,
     find_session,
     load_facts,
+    load_messages,
     need_session,
     next_revision,
 )
-from agentik_server.store.transcript import close_unfinished
+from agentik_server.store.transcript import close_unfinished, save_messages
 from agentik_server.store.turns import recover
 
 IsAlive = Callable[[str], bool]
@@ -85,6 +87,18 @@ def create_session(db: sqlite3.Connection, write: CreateSession) -> Done:
     session = need_session(db, facts.session_id)
     view = load_view(db, facts.session_id)
     return Done(facts=load_facts(db, session), queue=view, revision=revision)
+
+
+def fork_session(db: sqlite3.Connection, write: ForkSession) -> Done:
+    """A copy of the transcript under a new session; its messages get ids of their own, the files are shared."""
+    source = need_session(db, write.session_id)
+    done = create_session(db, CreateSession(write.facts))
+    copy = need_session(db, write.facts.session_id)
+    messages = load_messages(db, source, "deleted = 0")
+    save_messages(
+        db, copy, (replace(m, message_id=f"{copy.session_id}.f{m.seq}", session_id=copy.session_id) for m in messages)
+    )
+    return replace(done, revision=current_revision(db))
 
 
 def take_session(db: sqlite3.Connection, write: TakeSession, is_alive: IsAlive) -> Taken:

@@ -76,6 +76,7 @@ def _save_messages(db: sqlite3.Connection, write: SaveMessages) -> Done:
 
 _PERFORMERS: dict[type, Callable[[sqlite3.Connection, Any], Outcome]] = {
     saves.CreateSession: sessions.create_session,
+    saves.ForkSession: sessions.fork_session,
     saves.ReleaseSession: sessions.release_session,
     saves.SaveSession: sessions.save_session,
     saves.Admit: admission.admit,

@@ -99,3 +99,40 @@ def test_a_session_of_the_agent_is_imported_once(world: World, session_id: str) 
     world.links[session_id].tell(HistoryReplayed((*entries, *replay("next"))))
     world.disk()
     assert len(opened(world, session_id)["messages"]) == 4
+
+
+def test_a_fork_is_a_copy_that_goes_its_own_way(world: World, session_id: str) -> None:
+    """agentik/forkSession: the transcript is copied, with ids of its own; the agent's fork is continued."""
+    send(world, session_id, "one")
+    world.disk()
+    world.links[session_id].answer()
+    world.disk()
+    answered = world.finish(world.ask("forkSession", sessionId=session_id))
+    assert answered.value is not None, answered.message
+    fork = answered.value["session"]
+    assert isinstance(fork, dict)
+    assert fork["agentSessionId"] == "forked"
+    copied, original = opened(world, fork["sessionId"])["messages"], opened(world, session_id)["messages"]
+    assert [m["text"] for m in copied] == [m["text"] for m in original] == ["one"]
+    assert copied[0]["messageId"] != original[0]["messageId"]
+    assert world.links[fork["sessionId"]].launch.agent_session_id == "forked"
+    send(world, fork["sessionId"], "two")
+    world.settle(fork["sessionId"])
+    assert len(opened(world, session_id)["messages"]) == 1
+
+
+def test_sessions_of_the_agent_are_imported_once(world: World) -> None:
+    """agentik/importSessions: those of the folder that we do not know; opened, they ask for their history."""
+    world.at_agent = [
+        {"sessionId": "a1", "cwd": "/work", "title": "elsewhere"},
+        {"sessionId": "a2", "cwd": "/other"},
+        {"nonsense": 1},
+    ]
+    first = world.finish(world.ask("importSessions", cwd="/work", agentId="scripted"))
+    again = world.finish(world.ask("importSessions", cwd="/work", agentId="scripted"))
+    assert first.value is not None
+    assert again.value == {"sessions": []}
+    (session,) = first.value["sessions"]  # type: ignore[misc, attr-defined]
+    assert (session["title"], session["agentSessionId"]) == ("elsewhere", "a1")
+    opened(world, session["sessionId"])
+    assert world.links[session["sessionId"]].launch.want_history

@@ -68,6 +68,7 @@ class ScriptedLink:
     def start(self, launch: Launch, attempt: int) -> None:
         if self.state == "down":
             self.state = "starting"
+            self.launch = launch
 
     def prompt(self, turn_id: str, blocks: Sequence[PromptBlock], *, quiet: bool) -> None:
         assert self.turn_id is None, "B3: two prompts open at one time"
@@ -88,7 +89,7 @@ class ScriptedLink:
     def answer_question(self, question_id: str, action: str, content: object) -> None: ...
 
     def call(self, token: str, method: str, params: Mapping[str, object]) -> None:
-        self.tell(told.CallAnswered(token))
+        self.tell(told.CallAnswered(token, {"sessionId": "forked"} if method == "fork" else {}))
 
     def stop(self) -> None:
         self.exit(wanted=True)
@@ -145,6 +146,11 @@ class ScriptedAgents:
 
     def check(self, agent_id: str, done: Callable[[bool, str, Mapping[str, object] | None], None]) -> None:
         done(True, "", None)
+
+    def list_sessions(
+        self, agent_id: str, cwd: str, done: Callable[[Sequence[Mapping[str, object]] | None, str], None]
+    ) -> None:
+        done(self.world.at_agent, "")
 
     def processes(self) -> Sequence[Mapping[str, object]]:
         return ()
@@ -204,6 +210,7 @@ class World:
         self.delivered: Counter[str] = Counter()
         self.order: list[str] = []
         self.links: dict[str, ScriptedLink] = {}
+        self.at_agent: list[Mapping[str, object]] = []
         self.time = 1_000_000
         self._number = 0
         self._alive: set[str] = set()
