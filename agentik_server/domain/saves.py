@@ -96,7 +96,7 @@ class SaveSession:
 
 @dataclass(frozen=True, slots=True)
 class ForkSession:
-    """A new session (`facts`, without owner) with a copy of this one's transcript; its messages have ids of their own."""
+    """A new session (`facts`, without owner) with a copy of the transcript; its messages have ids of their own."""
 
     session_id: str
     facts: SessionFacts
