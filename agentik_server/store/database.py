@@ -85,7 +85,7 @@ class SqliteStore:
         try:
             writer = ThreadedConnection(partial(opening.connect, prepared.path, factory))
             await writer
-            reader = ThreadedConnection(partial(opening.connect, prepared.path))
+            reader = ThreadedConnection(partial(opening.connect, prepared.path, read_only=True))
             await reader
         except sqlite3.Error as error:
             lock.release(clean=False)
@@ -141,14 +141,20 @@ class SqliteStore:
             self._write_wake.clear()
             while self._writes:
                 group = [self._writes.popleft() for _ in range(min(len(self._writes), GROUP_AT_MOST))]
-                writes = [write for write, _ in group]
-                outcomes = await self._writer.run(partial(self._work.carry_out, writes=writes))
+                outcomes = await self._carry_out([write for write, _ in group])
                 for (_, done), outcome in zip(group, outcomes, strict=True):
                     _call(partial(done, outcome))
             while self._work.is_purging and not self._writes and not self._closing:
                 await self._writer.run(self._work.purge)
             if self._closing and not self._writes:
                 return
+
+    async def _carry_out(self, writes: list[Write]) -> list[Outcome]:
+        try:
+            return await self._writer.run(partial(self._work.carry_out, writes=writes))
+        except Exception:
+            log.exception("a group of writes failed")
+            return [Failed("internal error, see the log") for _ in writes]
 
     async def _read_loop(self) -> None:
         while True:

@@ -86,14 +86,17 @@ class GroupWriter:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             outcomes = [Failed(_line(error)) for _ in writes]
-        self._clean_up(db, writes, prepared, outcomes)
+        try:
+            self._clean_up(db, writes, prepared, outcomes)
+        except OSError as error:  # the writes are committed: nothing of this may take that back
+            log.warning("cleaning up failed: %s", error)
         return outcomes
 
     def look(self, db: sqlite3.Connection) -> bool:
         """Whether another process committed since the last look."""
-        if self._has_log and not self._has_steps:
-            self._truncate_log(db)  # a reader had held it up
         try:
+            if self._has_log and not self._has_steps:
+                self._truncate_log(db)  # a reader had held it up
             version = int(db.execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error as error:
             self._note(error)
@@ -160,6 +163,8 @@ class GroupWriter:
                 raise
             self._note(error)
             return Failed(_line(error))
+        except UnicodeEncodeError:
+            return Denied("invalidText", "half of a surrogate pair cannot be kept")
         except Exception as error:
             log.exception("a write failed: %s", type(write).__name__)
             if not db.in_transaction:

@@ -174,14 +174,20 @@ def schema_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
+def refuse_newer(db: sqlite3.Connection) -> int:
+    """The version found. Raises NewerSchema."""
+    found = schema_version(db)
+    if found > SCHEMA_VERSION:
+        raise NewerSchema(found)
+    return found
+
+
 def migrate(db: sqlite3.Connection) -> int:
     """Bring `db` to `SCHEMA_VERSION`, each step in its own transaction; returns the version found.
 
     The connection must not open transactions by itself (`isolation_level=None`). Raises NewerSchema, sqlite3.Error.
     """
-    found = schema_version(db)
-    if found > SCHEMA_VERSION:
-        raise NewerSchema(found)
+    found = refuse_newer(db)
     for version in range(found, SCHEMA_VERSION):
         db.execute("BEGIN IMMEDIATE")
         try:

@@ -56,7 +56,9 @@ def prepare(home: Path, lock: ServerLock) -> Prepared:
         raise StoreUnavailable(f"cannot use the database {home / FILE}: {_line(error)}") from error
 
 
-def connect(path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
+def connect(
+    path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection, *, read_only: bool = False
+) -> sqlite3.Connection:
     """A connection that opens no transaction by itself. It may be used in one thread, and made in another."""
     db = sqlite3.connect(
         path,
@@ -70,6 +72,8 @@ def connect(path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) 
         db.execute("PRAGMA secure_delete = ON")  # B18: what is deleted is overwritten
         db.execute("PRAGMA cache_size = -8000")  # 8 MB
         db.execute("PRAGMA journal_size_limit = 16000000")
+        if read_only:
+            db.execute("PRAGMA query_only = ON")
     except BaseException:
         db.close()
         raise
@@ -88,27 +92,31 @@ def _prepare(path: Path, lock: ServerLock) -> Prepared:
     alive, dead = lock.others()
     notices: list[str] = []
     try:
-        database_id = _check_and_migrate(path, thorough=bool(dead) and not alive)
+        database_id = _check_and_migrate(path, thorough=bool(dead) and not alive, alone=not alive)
     except _SetAside as verdict:
         if alive:
             raise StoreUnavailable(f"{path} {verdict}, and another editor is using it") from verdict
         notices.append(_set_aside(path, verdict))
-        database_id = _check_and_migrate(path, thorough=False)
+        database_id = _check_and_migrate(path, thorough=False, alone=True)
     if not alive:
         for server_id in dead:
             lock.forget(server_id)
     return Prepared(path, lock.acquire(), database_id, tuple(notices))
 
 
-def _check_and_migrate(path: Path, *, thorough: bool) -> str:
+def _check_and_migrate(path: Path, *, thorough: bool, alone: bool) -> str:
     """The database's id. `thorough`: the last process did not close it, so every page is read once (quick_check).
 
-    Raises _SetAside, sqlite3.Error.
+    `alone`: no other process uses it; under another one the schema is not changed.
+    Raises _SetAside, StoreUnavailable, sqlite3.Error.
     """
     _make_private_file(path)
     try:
         with contextlib.closing(connect(path)) as db:
             _check(db, path, thorough=thorough)
+            if not alone and migrations.schema_version(db) not in {0, migrations.SCHEMA_VERSION}:
+                migrations.refuse_newer(db)
+                raise StoreUnavailable(f"an editor with an older version of Agentik uses {path}: close it first")
             migrations.migrate(db)
             _use_wal(db)
             return str(db.execute("SELECT database_id FROM meta").fetchone()[0])

@@ -31,6 +31,11 @@ class Running:
     async def open(cls, home: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) -> Running:
         return cls(await SqliteStore.open(home, factory=factory), home)
 
+    async def reopen(self) -> None:
+        """Another server on the same folder, after `close`."""
+        self.opened = await SqliteStore.open(self.home)
+        self.store = self.opened.store
+
     async def close(self) -> None:
         await self.store.close()
 

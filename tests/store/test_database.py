@@ -13,7 +13,9 @@ import pytest
 from agentik_server.domain import saves
 from agentik_server.domain.message import Message, ToolCall
 from agentik_server.domain.message import Permission as Ask
-from agentik_server.store.groups import is_acknowledged
+from agentik_server.store import groups
+from agentik_server.store.attachments import AttachmentFiles
+from agentik_server.store.groups import GroupWriter, is_acknowledged
 from agentik_server.store.transactions import perform
 from tests.store.faulty import FaultyConnection, fail_on
 from tests.store.running import Running
@@ -147,6 +149,73 @@ async def test_a_bug_in_a_write_is_logged_and_fails_it_alone(
     assert "a write failed: SaveSession" in caplog.text
 
 
+async def test_half_a_surrogate_pair_anywhere_is_refused(running: Running) -> None:  # B10
+    outcome = await running.do(running.admit("id \ud800"))
+    assert isinstance(outcome, saves.Denied)
+    assert outcome.reason == "invalidText"
+    assert isinstance(await running.read(saves.ReadSession("\ud800")), saves.Failed)
+    assert (await running.send("b")).disposition == "queued"
+
+
+async def test_a_cleaning_that_fails_takes_nothing_back(
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:  # B58
+    def fail(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(AttachmentFiles, "older_than", fail)
+    assert isinstance(await running.do(saves.ForgetOld(0)), saves.Done)
+    assert "cleaning up failed" in caplog.text
+    assert (await running.send("b")).disposition == "queued"
+
+
+async def test_the_store_outlives_a_bug_of_its_own(
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def bug(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GroupWriter, "carry_out", bug)
+        assert await running.do(running.admit("a")) == saves.Failed("internal error, see the log")
+    assert (await running.send("b")).disposition == "queued"
+
+
+async def test_a_big_deletion_lets_other_writes_go_first(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:  # B18
+    monkeypatch.setattr(groups, "_AT_ONCE_S", 0.0)
+    words = tuple(_answer(number, f"secretword{number}") for number in range(1500))
+    await running.session("t")
+    await running.done(saves.SaveMessages("s", running.me, words, 5))
+    await running.done(saves.DeleteSession("s", running.me))
+    assert isinstance(await running.read(saves.ReadSession("s")), saves.Denied)
+    assert (await running.send("a", session_id="t")).disposition == "queued"
+    assert running.on_disk(b"secretword") != []  # it was not waited for
+    await running.close()
+    assert running.on_disk(b"secretword") == []
+    await running.reopen()
+
+
+async def test_a_deletion_that_a_dead_process_began_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # B18
+    monkeypatch.setattr(groups, "_AT_ONCE_S", 0.0)
+    running = await Running.open(tmp_path)
+    await running.session()
+    words = tuple(_answer(number, f"secretword{number}") for number in range(1500))
+    await running.done(saves.SaveMessages("s", running.me, words, 5))
+    with monkeypatch.context() as patched:
+        patched.setattr(GroupWriter, "purge", lambda *_: None)
+        patched.setattr(GroupWriter, "is_purging", False)
+        await running.done(saves.DeleteSession("s", running.me))
+        await running.close()
+    assert running.on_disk(b"secretword") != []
+    await running.reopen()
+    await running.close()
+    assert running.on_disk(b"secretword") == []
+
+
 async def test_a_bug_in_a_listener_does_not_stop_the_store(running: Running, caplog: pytest.LogCaptureFixture) -> None:
     def bug(outcome: saves.Outcome) -> None:
         raise RuntimeError("in the listener")
@@ -250,7 +319,7 @@ async def test_a_reader_in_the_way_only_delays_the_cleaning(running: Running) ->
     assert running.on_disk(b"secretword") != []
     other.execute("COMMIT")
     other.close()
-    await running.store._writer.run(running.store._work.look)
+    await running.store._writer.run(running.store._work.look)  # as every 100 ms
     assert running.on_disk(b"secretword") == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentik_server.domain import saves
-from agentik_server.store import opening
+from agentik_server.store import migrations, opening
 from agentik_server.store.locks import ServerLock
 from agentik_server.store.migrations import SCHEMA_VERSION
 from agentik_server.store.opening import FILE, StoreUnavailable
@@ -151,6 +151,29 @@ async def test_a_database_that_another_editor_uses_is_not_moved_away(tmp_path: P
     with pytest.raises(StoreUnavailable, match="another editor is using it"):
         await Running.open(running.home)
     assert len((await running.page()).messages) == 0
+    await running.close()
+
+
+async def test_the_schema_is_not_changed_under_an_older_editor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # B58
+    running = await Running.open(tmp_path)
+    monkeypatch.setattr(migrations, "_STEPS", (*migrations._STEPS, "CREATE TABLE more (x);"))
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    with pytest.raises(StoreUnavailable, match="older version"):
+        await Running.open(tmp_path)
+    await running.close()
+    again = await Running.open(tmp_path)
+    status = await again.read(saves.ReadStatus())
+    assert isinstance(status, saves.StoreStatus)
+    assert status.schema_version == SCHEMA_VERSION + 1
+    await again.close()
+
+
+async def test_reading_cannot_write(tmp_path: Path) -> None:
+    running = await Running.open(tmp_path)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        await running.store._reader.run(lambda db: db.execute("DELETE FROM meta"))
     await running.close()
 
 
