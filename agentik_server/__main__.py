@@ -27,11 +27,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _serve(home: str | None) -> int:
+    from agentik_server.editor.stdio import claim_stdio
+
+    incoming, outgoing = claim_stdio()  # first: whatever a library prints must not reach the client
     from agentik_server.editor.server import EditorServer, run
     from agentik_server.program import Program
 
     editor = EditorServer(__version__)
-    return run(Program(editor, editor, editor, home), editor)
+    return run(Program(editor, editor, editor, home), editor, incoming, outgoing)
 
 
 def _vacuum(home: str | None) -> int:

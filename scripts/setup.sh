@@ -40,7 +40,7 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
     say "making $venv with uv"
     [ -x "$venv/bin/python" ] || uv venv --quiet --python '>=3.11' "$venv"
     say "installing $count packages"
-    uv pip sync --quiet --python "$venv/bin/python" --require-hashes "$lock"
+    uv pip sync --quiet --compile-bytecode --python "$venv/bin/python" --require-hashes "$lock"
     [ "$kind" != dev ] || uv pip install --quiet --python "$venv/bin/python" --no-deps --editable .
   else
     python=$(find_python) || { say "Python 3.11 or newer is needed and was not found (set PYTHON=/path/to/python3)" >&2; exit 1; }
