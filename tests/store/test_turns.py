@@ -216,3 +216,29 @@ def test_end_of_a_turn_with_open_tool_calls_keeps_them_as_given(desk: Desk) -> N
     tool = desk.message("tool", "", kind="tool", tool=ToolCall("c1", "edit", status="cancelled"))
     desk.end("t-a", tool)
     assert desk.page().messages[1].tool == ToolCall("c1", "edit", status="cancelled")
+
+
+def _steps(desk: Desk, message_id: str) -> int:
+    """How many steps of SQLite's machine a send, its claim, journal and end take."""
+    count = 0
+
+    def step() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    desk.db.set_progress_handler(step, 10)
+    desk.admitted(message_id)
+    desk.claim(message_id)
+    desk.journal(message_id)
+    desk.end(message_id, desk.message(f"answer-{message_id}"))
+    desk.page(after=desk.revision())
+    desk.db.set_progress_handler(None, 10)
+    return count
+
+
+def test_a_long_history_does_not_slow_the_queue(desk: Desk) -> None:
+    _steps(desk, "warm")
+    short = _steps(desk, "short")
+    desk.save(*(desk.message(f"m{number}") for number in range(5000)))
+    assert _steps(desk, "long") <= 1.2 * short
