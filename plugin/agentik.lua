@@ -1,4 +1,5 @@
--- Commands and <Plug> maps. Requires nothing until one of them is used: it costs Neovim's start well below a millisecond.
+-- Commands and <Plug> maps. Requires nothing until one of them is used: it costs Neovim's start well below a
+-- millisecond.
 
 if vim.g.loaded_agentik then
   return
@@ -149,8 +150,10 @@ for _, name in ipairs({ 'sessions', 'agents', 'mode', 'options', 'export', 'chan
 end
 plug('dictate', 'dictate', { 'n', 'i' })
 vim.keymap.set('n', '<Plug>(agentik-send)', '<Cmd>AgentikSend<CR>', { desc = 'agentik: send' })
-vim.keymap.set('x', '<Plug>(agentik-send)', ':AgentikSend<CR>', { desc = 'agentik: send the selection', silent = true })
-vim.keymap.set('x', '<Plug>(agentik-attach)', ':AgentikAttach<CR>', { desc = 'agentik: attach the selection', silent = true })
+for name, run in pairs({ send = ':AgentikSend<CR>', attach = ':AgentikAttach<CR>' }) do
+  local lhs = ('<Plug>(agentik-%s)'):format(name)
+  vim.keymap.set('x', lhs, run, { desc = ('agentik: %s the selection'):format(name), silent = true })
+end
 vim.keymap.set('n', '<Plug>(agentik-send-now)', '<Cmd>AgentikSend!<CR>', { desc = 'agentik: send now' })
 for number = 1, 9 do
   vim.keymap.set('n', ('<Plug>(agentik-answer-%d)'):format(number), function()

@@ -1,5 +1,5 @@
---- The conversations of this Neovim: each a session of the server with what the views need to draw it. A conversation may
---- be shown and typed into before its session is there. Holds only what the server said; must not touch windows.
+--- The conversations of this Neovim: each a session of the server with what the views need to draw it. A conversation
+--- may be shown and typed into before its session is there. Holds only what the server said; must not touch windows.
 
 local config = require('agentik.config')
 local host = require('agentik.host')

@@ -1,5 +1,5 @@
---- The Python host: our own process with our own Python. Starts it, starts it again once by itself, hands calls to it and
---- its frames to the hub. Must not know windows, buffers or rules.
+--- The Python host: our own process with our own Python. Starts it, starts it again once by itself, hands calls to it
+--- and its frames to the hub. Must not know windows, buffers or rules.
 ---
 --- What was called before the host was there waits. A message that was sent and not answered when the host died is sent
 --- again under the same id, which the server knows: nothing the person wrote is lost or doubled (B4, B60).
@@ -51,7 +51,8 @@ local root = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h:h:h')
 ---@return string? problem one line
 function M.python()
   local own = vim.fn.stdpath('data') .. '/agentik/venv/bin/python'
-  for _, candidate in ipairs({ config.get().python or '', vim.g.agentik_python or '', vim.env.AGENTIK_PYTHON or '', own }) do
+  local chosen = { config.get().python or '', vim.g.agentik_python or '', vim.env.AGENTIK_PYTHON or '', own }
+  for _, candidate in ipairs(chosen) do
     if candidate ~= '' then
       local path = vim.fn.expand(candidate)
       if vim.fn.executable(path) == 1 then
@@ -269,6 +270,13 @@ end
 ---@param answer agentik.Answer result { kind, id, path?, line?, text?, output?, tool?, status?, turnId? }
 function M.find(session_id, block, offset, answer)
   call('agentik.find', answer, false, session_id, block, offset)
+end
+
+--- The diffs of all finished tool calls of a session, oldest first.
+---@param session_id string
+---@param answer agentik.Answer result { path, oldText?, newText }[]
+function M.changes(session_id, answer)
+  call('agentik.changes', answer, false, session_id)
 end
 
 --- Ends server and host in order and starts others, with the environment as it is now.

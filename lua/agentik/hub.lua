@@ -46,19 +46,33 @@ function M.logged()
   return log
 end
 
---- One line for the person. Never more: several would raise the hit-enter prompt, which stops everything.
+---@type [string, integer][] said in this turn of the main loop
+local said = {}
+
+local function speak()
+  local last = said[#said]
+  local more = #said > 1 and (' (and %d more: :AgentikLog)'):format(#said - 1) or ''
+  said = {}
+  -- Two lines, or one that is too long, would raise the hit-enter prompt, which stops everything.
+  local room = math.max(vim.v.echospace - #'agentik: ' - #more, 20)
+  local text = last[1]
+  if vim.fn.strdisplaywidth(text) > room then
+    text = vim.fn.strcharpart(text, 0, room - 1) .. '…'
+  end
+  vim.cmd('redraw')
+  vim.notify('agentik: ' .. text .. more, last[2])
+end
+
+--- One line for the person.
 ---@param text string
 ---@param level? integer vim.log.levels
 function M.say(text, level)
   local line = text:gsub('%s*\n%s*', ' ')
   M.log(line)
-  vim.schedule(function()
-    local room = math.max(vim.o.columns - 20, 40)
-    if vim.fn.strdisplaywidth(line) > room then
-      line = vim.fn.strcharpart(line, 0, room) .. '…'
-    end
-    vim.notify('agentik: ' .. line, level or vim.log.levels.INFO)
-  end)
+  table.insert(said, { line, level or vim.log.levels.INFO })
+  if #said == 1 then
+    vim.schedule(speak)
+  end
 end
 
 return M

@@ -1,5 +1,5 @@
---- The public functions of the plugin. Each finds the conversation it is about and hands it to the module that can do it.
---- Works without setup(). Loads the views when the first of them is needed, so that starting Neovim costs nothing.
+--- The public functions of the plugin. Each finds the conversation it is about and hands it to the module that can do
+--- it. Works without setup(). Loads the views when the first of them is needed, so that starting Neovim costs nothing.
 
 local M = {}
 

@@ -46,7 +46,7 @@ class Rpc:
         try:
             stdin.write(msgpack.packb([0, self._number, method, arguments], unicode_errors="surrogateescape"))
             stdin.flush()
-        except BrokenPipeError as error:
+        except (BrokenPipeError, ValueError) as error:  # ValueError: we closed it
             raise NvimGone(method) from error
         return self._number
 

@@ -206,13 +206,13 @@ M.keys = {
   {
     view = 'pending',
     action = 'apply',
-    default = { '<CR>', { '<C-s>', mode = { 'n', 'i' } } },
-    doc = 'apply the edits of the list (also `:w`)',
+    default = { { '<C-s>', mode = { 'n', 'i' } } },
+    doc = 'apply the edits of the list (also `:w`, and leaving the window)',
   },
   {
     view = 'pending',
     action = 'send_now',
-    default = 'g<CR>',
+    default = '<CR>',
     doc = 'send this message now: stop the running turn first',
   },
   { view = 'pending', action = 'edit', default = 'ge', doc = 'take this message back into the compose window' },
@@ -225,7 +225,7 @@ M.keys = {
   {
     view = 'permission',
     action = 'option',
-    default = { { '<M-%d>', mode = { 'n', 'i' } } },
+    default = { '%d', { '<M-%d>', mode = { 'n', 'i' } } },
     doc = 'answer with option %d',
   },
   { view = 'permission', action = 'choose', default = 'g<Space>', doc = 'choose the answer from a list' },

@@ -188,6 +188,27 @@ local function create(current)
   M.hint(current)
 end
 
+--- A line in pieces that fit into the narrowest window of a buffer: virtual lines are not wrapped by Neovim.
+---@param line string
+---@param buf integer
+---@return string[]
+local function wrapped(line, buf)
+  local room = vim.o.columns
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    room = math.min(room, api.nvim_win_get_width(win) - 3)
+  end
+  local parts = { '' }
+  for word in line:gmatch('%S+') do
+    local longer = parts[#parts] == '' and word or parts[#parts] .. ' ' .. word
+    if vim.fn.strdisplaywidth(longer) > room and parts[#parts] ~= '' then
+      table.insert(parts, word)
+    else
+      parts[#parts] = longer
+    end
+  end
+  return parts
+end
+
 --- What an empty chat says.
 ---@param current agentik.Conversation
 function M.hint(current)
@@ -203,7 +224,9 @@ function M.hint(current)
   end
   local virtual = {}
   for _, line in ipairs(lines) do
-    virtual[#virtual + 1] = { { line, current.problem and 'AgentikError' or 'AgentikHint' } }
+    for _, part in ipairs(wrapped(line, buf)) do
+      virtual[#virtual + 1] = { { part, current.problem and 'AgentikError' or 'AgentikHint' } }
+    end
   end
   api.nvim_buf_set_extmark(buf, HINT, 0, 0, { virt_lines = virtual })
 end
@@ -243,6 +266,29 @@ host.draw = function(session_id, chat)
   local fine = patches.apply(current.bufs.chat, chat)
   M.hint(current)
   return fine
+end
+
+--- Goes to a message in the conversation's chat, when it is drawn.
+---@param current agentik.Conversation
+---@param message_id string
+function M.go_to(current, message_id)
+  local function try(left)
+    local buf = current.bufs.chat
+    for _, block in ipairs(api.nvim_buf_is_loaded(buf) and patches.blocks(buf) or {}) do
+      if block.meta.id == message_id then
+        for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+          api.nvim_win_set_cursor(win, { block.row + 1, 0 })
+        end
+        return
+      end
+    end
+    if left > 0 then
+      vim.defer_fn(function()
+        try(left - 1)
+      end, 100)
+    end
+  end
+  try(50)
 end
 
 --- The buffer of a conversation's chat.

@@ -46,7 +46,8 @@ end
 ---@param row integer 0-based
 ---@return string[]?
 function M.at(buf, row)
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, BLOCKS, { row, 0 }, { row, 0 }, { overlap = true, details = true })) do
+  local options = { overlap = true, details = true }
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, BLOCKS, { row, 0 }, { row, 0 }, options)) do
     local last = mark[4].end_row
     if mark[2] <= row and row < last then
       return api.nvim_buf_get_lines(buf, mark[2], last, false)

@@ -1,6 +1,6 @@
---- The compose window's buffer: what the person writes, its attachments, and its way to the server.
---- Text leaves the buffer only when the server has it (B1): until then it stands there, and what was refused still does.
---- Must not decide whether a message is sent or queued, nor know windows.
+--- The compose window's buffer: what the person writes, its attachments, and its way to the server. Text leaves the
+--- buffer only when the server has it (B1): until then it stands there, and what was refused still does. Must not
+--- decide whether a message is sent or queued, nor know windows.
 
 local conversation = require('agentik.conversation')
 local drafts = require('agentik.drafts')
@@ -275,7 +275,8 @@ function M.save(current)
     return
   end
   local draft = M.draft(current)
-  draft.saved = drafts.save(current.session_id, { text = M.text(current), attachments = draft.attachments }, draft.saved)
+  local stored = { text = M.text(current), attachments = draft.attachments }
+  draft.saved = drafts.save(current.session_id, stored, draft.saved)
 end
 
 ---@param current agentik.Conversation

@@ -81,6 +81,14 @@ local function open_float(buf, part)
   })
 end
 
+--- Whether the screen has room for the window of the pending list.
+---@param layout agentik.Layout
+---@return boolean
+function M.has_room(layout)
+  local floats = config.get().layout.position == 'float'
+  return floats or api.nvim_win_get_height(layout.wins.chat) >= LEAST_CHAT + 4
+end
+
 --- Opens the window of a part, without going there.
 ---@param layout agentik.Layout
 ---@param part agentik.Part
@@ -96,7 +104,7 @@ function M.open(layout, part, buf)
     local height = config.get().layout.compose_min_height + 1
     win = api.nvim_open_win(buf, false, { split = 'below', win = layout.wins.chat, height = height })
   else
-    win = api.nvim_open_win(buf, false, { split = 'above', win = layout.wins.compose, height = 2 })
+    win = api.nvim_open_win(buf, false, { split = 'below', win = layout.wins.chat, height = 2 })
   end
   vim.wo[win].winfixheight = part ~= 'chat'
   vim.wo[win].winfixwidth = vim.list_contains({ 'left', 'right' }, config.get().layout.position)
@@ -130,6 +138,19 @@ local function set_height(win, height)
   if api.nvim_win_get_height(win) ~= height then
     api.nvim_win_set_height(win, height)
   end
+end
+
+--- A window that shows all of its text begins with the first line.
+---@param win? integer
+local function show_from_top(win)
+  if not win then
+    return
+  end
+  api.nvim_win_call(win, function()
+    if vim.fn.line('w0') > 1 and api.nvim_win_text_height(win, {}).all <= api.nvim_win_get_height(win) then
+      vim.fn.winrestview({ topline = 1 })
+    end
+  end)
 end
 
 ---@param layout agentik.Layout
@@ -166,6 +187,9 @@ function M.fit(layout)
     set_height(layout.wins.pending, math.max(1, math.min(pending, room - LEAST_CHAT - compose)))
   end
   set_height(layout.wins.compose, compose)
+  for _, part in ipairs({ 'pending', 'compose' }) do
+    show_from_top(layout.wins[part])
+  end
 end
 
 return M

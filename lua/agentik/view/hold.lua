@@ -1,5 +1,5 @@
---- Keeps the head of a queue from being drained under the person's cursor (B16). A hold ends by itself after 60 s on the
---- server; it is renewed while something happens in the list. Must not look at the list.
+--- Keeps the head of a queue from being drained under the person's cursor (B16). A hold ends by itself after 60 s on
+--- the server; it is renewed while something happens in the list. Must not look at the list.
 
 local conversation = require('agentik.conversation')
 local hub = require('agentik.hub')

@@ -1,5 +1,5 @@
---- The windows of a conversation in one tab page: chat, pending list above the compose window, compose. Opens, sizes and
---- closes them, and keeps the rest of the screen as it was. Knows buffers, not what is in them.
+--- The windows of a conversation in one tab page: chat, pending list above the compose window, compose. Opens, sizes
+--- and closes them, and keeps the rest of the screen as it was. Knows buffers, not what is in them.
 
 local chat = require('agentik.view.chat')
 local compose = require('agentik.view.compose')
@@ -132,7 +132,7 @@ function M.fit(layout)
   end
   local wanted = pending.is_wanted(layout.conversation)
   local editing = is_valid(layout.wins.pending) and api.nvim_get_current_win() == layout.wins.pending
-  if wanted and not is_valid(layout.wins.pending) then
+  if wanted and not is_valid(layout.wins.pending) and geometry.has_room(layout) then
     open(layout, 'pending')
     hub.emit('layout', layout)
   elseif not wanted and not editing and is_valid(layout.wins.pending) then
@@ -203,7 +203,7 @@ function M.close(layout)
   end
 end
 
---- One of our windows was closed by the person: the others go too, unless nothing else is left in the tab page (`:only`).
+--- One of our windows was closed by the person: the others go too, unless nothing else is left (`:only`).
 ---@param layout agentik.Layout
 ---@param part agentik.Part
 local function repair(layout, part)

@@ -18,7 +18,8 @@ local TEXTS = {
     return ('%s: the agent asks: %s'):format(name_of(current), params.title or 'a tool call'), vim.log.levels.WARN
   end,
   questionAsked = function(current, params)
-    return ('%s: the agent asks: %s'):format(name_of(current), (params.question or {}).message or ''), vim.log.levels.WARN
+    local message = (params.question or {}).message or ''
+    return ('%s: the agent asks: %s'):format(name_of(current), message), vim.log.levels.WARN
   end,
   turnEnded = function(current, params)
     if params.stopReason == 'cancelled' then
@@ -27,7 +28,8 @@ local TEXTS = {
     if params.stopReason == 'end_turn' then
       return ('%s: the agent is done'):format(name_of(current)), vim.log.levels.INFO
     end
-    return ('%s: the turn ended: %s'):format(name_of(current), params.error or params.detail or params.stopReason), vim.log.levels.WARN
+    local why = params.error or params.detail or params.stopReason
+    return ('%s: the turn ended: %s'):format(name_of(current), why), vim.log.levels.WARN
   end,
 }
 

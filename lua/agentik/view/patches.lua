@@ -1,5 +1,5 @@
---- Brings a chat buffer where the host wants it: lines, marks and blocks, as patches made for exactly the buffer as it is.
---- The only writer of chat buffers. Must not look at text: structure is in the blocks' extmarks.
+--- Brings a chat buffer where the host wants it: lines, marks and blocks, as patches made for exactly the buffer as it
+--- is. The only writer of chat buffers. Must not look at text: structure is in the blocks' extmarks.
 
 local code = require('agentik.view.code')
 local folds = require('agentik.view.folds')

@@ -1,11 +1,10 @@
---- The pending list as a buffer that is edited like text: `dd` drops, `p` moves, changed text edits. Which line belongs to
---- which message is known by extmarks, so no text can look like a separator. The difference is planned as data
+--- The pending list as a buffer that is edited like text: `dd` drops, `p` moves, changed text edits. Which line belongs
+--- to which message is known by extmarks, so no text can look like a separator. The difference is planned as data
 --- (pending_plan), then sent in one piece. Must not decide what may be edited: the server says.
 
 local conversation = require('agentik.conversation')
 local config = require('agentik.config')
 local hold = require('agentik.view.hold')
-local host = require('agentik.host')
 local hub = require('agentik.hub')
 local keys = require('agentik.view.keys')
 local plan = require('agentik.view.pending_plan')
@@ -46,9 +45,13 @@ end
 local function segments(current)
   local buf, list = M.buffer(current), list_of(current)
   local starts, taken = {}, {}
+  local count = api.nvim_buf_line_count(buf)
+  if count == 1 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == '' then
+    return {} -- the last of them was deleted
+  end
   for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, NS, 0, -1, { details = true })) do
     local id, row = list.marks[mark[1]], mark[2]
-    if id and not mark[4].invalid and not taken[row] then
+    if id and not mark[4].invalid and not taken[row] and row < count then
       taken[row] = true
       table.insert(starts, { id = id, row = row })
     end
@@ -56,7 +59,7 @@ local function segments(current)
   local found = {}
   for index, start in ipairs(starts) do
     local first = index == 1 and 0 or start.row
-    local last = starts[index + 1] and starts[index + 1].row or api.nvim_buf_line_count(buf)
+    local last = starts[index + 1] and starts[index + 1].row or count
     table.insert(found, { id = start.id, lines = api.nvim_buf_get_lines(buf, first, last, true) })
   end
   return found
@@ -112,12 +115,14 @@ local function segments_of(items)
   end, items)
 end
 
---- Puts lines into the buffer; nothing of it can be undone, as it is not the person's doing.
+--- Puts lines into the buffer. What the server did cannot be undone here: a text that `u` brought back would belong to
+--- no message.
 ---@param buf integer
 ---@param lines string[]
-local function set_lines(buf, lines)
+---@param forget boolean also when the lines are there already
+local function set_lines(buf, lines, forget)
   local old = api.nvim_buf_get_lines(buf, 0, -1, true)
-  if vim.deep_equal(old, lines) then
+  if not forget and vim.deep_equal(old, lines) then
     return
   end
   local levels = vim.bo[buf].undolevels
@@ -128,7 +133,8 @@ end
 
 --- Draws what the server has.
 ---@param current agentik.Conversation
-local function draw(current)
+---@param forget? boolean nothing can be undone from here on
+local function draw(current, forget)
   local buf, list = M.buffer(current), list_of(current)
   list.base = segments_of(current.pending.items)
   list.dirty = 0
@@ -136,7 +142,7 @@ local function draw(current)
   for _, segment in ipairs(list.base) do
     vim.list_extend(lines, segment.lines)
   end
-  set_lines(buf, #lines > 0 and lines or { '' })
+  set_lines(buf, #lines > 0 and lines or { '' }, forget or false)
   api.nvim_buf_clear_namespace(buf, NS, 0, -1)
   list.marks, list.items = {}, {}
   local row = 0
@@ -156,6 +162,14 @@ local function draw(current)
   vim.bo[buf].modified = false
   draw_info(current)
   hub.emit('resize', current)
+end
+
+---@param edits agentik.Edit[]
+---@return boolean
+local function removes(edits)
+  return vim.iter(edits):any(function(edit)
+    return edit.op == 'remove'
+  end)
 end
 
 ---@param current agentik.Conversation
@@ -218,7 +232,7 @@ function M.apply(current, done)
       report(current, edits, result.results)
     end
     if list.dirty == 0 and list.sent == 0 then
-      draw(current)
+      draw(current, removes(edits))
     end
     if done then
       done()
@@ -241,10 +255,7 @@ local function consider(current)
     return
   end
   hold.start(current)
-  local removes = vim.iter(edits):any(function(edit)
-    return edit.op == 'remove'
-  end)
-  if not removes then
+  if not removes(edits) then
     M.apply(current)
     return
   end
@@ -432,50 +443,11 @@ function M.dress(win)
   end
 end
 
-local REASONS = {
-  user = 'by you',
-  cancel = 'you stopped the turn',
-  start = 'the agent did not start',
-  auth = 'the agent wants a login',
-  crash = 'the agent crashed',
-  error = 'the agent failed',
-  timeout = 'the agent did not answer in time',
-  refusal = 'the agent refused',
-  restore = 'kept from before the restart',
-}
-
---- What the bar over the list says: how many wait, and why.
+--- Whether the list holds edits that were not sent.
 ---@param current agentik.Conversation
----@return agentik.Chunk[]
-function M.bar(current)
-  local state, list, icons = current.pending, list_of(current), config.icons()
-  local chunks = { { (' %d waiting '):format(#state.items), 'BarTitle' } }
-  local pause = keys.of('pending', 'pause')
-  local hint
-  if state.paused then
-    local reason = REASONS[state.reason] or state.reason or 'paused'
-    local detail = state.detail and state.detail ~= '' and (' (%s)'):format(state.detail) or ''
-    table.insert(chunks, { ('%s paused: %s%s '):format(icons.paused, reason, detail), 'BarWarning' })
-    hint = pause and pause .. ' resumes'
-  elseif list.dirty > 0 then
-    table.insert(chunks, { 'edited ', 'BarWarning' })
-    hint = ('%s applies · %s forgets'):format(keys.of('pending', 'apply') or ':w', keys.of('pending', 'discard') or 'u')
-  elseif hold.is_on(current) then
-    table.insert(chunks, { 'held while you are here ', 'BarHint' })
-    hint = keys.of('pending', 'help') and keys.of('pending', 'help') .. ' keys'
-  elseif host.state ~= 'ready' then
-    table.insert(chunks, { 'until the server is back ', 'BarHint' })
-  elseif #current.permissions + #current.questions > 0 then
-    table.insert(chunks, { 'until you have answered ', 'BarWarning' })
-  else
-    table.insert(chunks, { 'for the turn to end ', 'BarHint' })
-  end
-  if hint then
-    table.insert(chunks, { '%=', '' })
-    table.insert(chunks, { '%<', '' })
-    table.insert(chunks, { hint .. ' ', 'BarHint' })
-  end
-  return chunks
+---@return boolean
+function M.is_edited(current)
+  return list_of(current).dirty > 0
 end
 
 hub.on('conversation', create)

@@ -137,8 +137,7 @@ end
 --- The edits that lead from `base` to `segments`, in the order in which they are to be carried out: removals, texts,
 --- moves (each position as it is after the edits before it).
 ---@param base agentik.Segment[] the list as it was shown
----@param segments agentik.Segment[] what stands in the buffer, from top to bottom; the lines of a missing item may be part
---- of another's
+---@param segments agentik.Segment[] what stands in the buffer; lines of a missing item may be part of another's
 ---@return agentik.Edit[]
 function M.plan(base, segments)
   segments = with_moved(base, vim.deepcopy(segments))

@@ -1,5 +1,5 @@
---- Permission requests: answered by number from chat and compose, several at once one after another. The chat draws them;
---- here are the keys and the answers. Must not decide what an answer means: the agent's own options are sent.
+--- Permission requests: answered by number from chat and compose, several at once one after another. The chat draws
+--- them; here are the keys and the answers. Must not decide what an answer means: the agent's own options are sent.
 
 local config = require('agentik.config')
 local conversation = require('agentik.conversation')

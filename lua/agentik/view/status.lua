@@ -1,5 +1,5 @@
---- What a conversation is doing, in words: the bars over our windows and the statusline component. Asks nobody: it reads
---- what the server said. A timer runs only while a turn does.
+--- What a conversation is doing, in words: the bars over our windows and the statusline component. Asks nobody: it
+--- reads what the server said. A timer runs only while a turn does.
 
 local compose = require('agentik.view.compose')
 local config = require('agentik.config')
@@ -8,7 +8,7 @@ local host = require('agentik.host')
 local hub = require('agentik.hub')
 local keys = require('agentik.view.keys')
 local layout = require('agentik.view.layout')
-local pending = require('agentik.view.pending')
+local pending_bar = require('agentik.view.pending_bar')
 
 local M = {}
 
@@ -112,17 +112,55 @@ end
 
 ---@param chunks agentik.Chunk[]
 ---@return string
-local function bar(chunks)
-  local parts = {}
+---@return integer width
+local function drawn(chunks)
+  local parts, width = {}, 0
   for _, chunk in ipairs(chunks) do
-    local raw = chunk[1] == '%=' or chunk[1] == '%<'
-    parts[#parts + 1] = raw and chunk[1] or ('%%#Agentik%s#%s'):format(chunk[2], escaped(chunk[1]))
+    parts[#parts + 1] = ('%%#Agentik%s#%s'):format(chunk[2], escaped(chunk[1]))
+    width = width + vim.fn.strdisplaywidth(chunk[1])
   end
-  return table.concat(parts) .. '%*'
+  return table.concat(parts), width
+end
+
+--- What of the chunks has room: the last one that fits in part ends with an ellipsis.
+---@param chunks agentik.Chunk[]
+---@param room integer
+---@return agentik.Chunk[]
+local function cut(chunks, room)
+  local kept = {}
+  for _, chunk in ipairs(chunks) do
+    local width = vim.fn.strdisplaywidth(chunk[1])
+    if width > room then
+      local ellipsis = config.icons().ellipsis
+      local length = math.max(room - vim.fn.strdisplaywidth(ellipsis), 0)
+      table.insert(kept, { vim.fn.strcharpart(chunk[1], 0, length) .. ellipsis, chunk[2] })
+      return kept
+    end
+    room = room - width
+    table.insert(kept, chunk)
+  end
+  return kept
+end
+
+--- A bar of some width. What stands at the right gives way piece by piece where there is no room, the first one last.
+---@param left agentik.Chunk[]
+---@param right agentik.Chunk[]
+---@param width integer
+---@return string
+local function bar(left, right, width)
+  local text, taken = drawn(cut(left, width))
+  for count = #right, 1, -1 do
+    local details, more = drawn(vim.list_slice(right, 1, count))
+    if taken + more <= width then
+      return text .. '%=' .. details .. '%*'
+    end
+  end
+  return text .. '%*'
 end
 
 ---@param current agentik.Conversation
----@return agentik.Chunk[]
+---@return agentik.Chunk[] left
+---@return agentik.Chunk[] right
 local function chat_bar(current)
   local session, icons = current.session, config.icons()
   local text, group, icon = M.state(current)
@@ -133,19 +171,18 @@ local function chat_bar(current)
     local other = waiting == 1 and 'another session waits' or ('%d other sessions wait'):format(waiting)
     table.insert(chunks, { ('%s %s '):format(icons.question, other), 'BarWarning' })
   end
-  table.insert(chunks, { '%=', '' })
-  local details = { name_of(session.modes, session.modeId), used(session.usage) }
-  local shown = {}
-  for index = 1, 2 do
-    shown[#shown + 1] = details[index]
+  local right = {}
+  for _, detail in ipairs({ name_of(session.modes, session.modeId) or false, used(session.usage) or false }) do
+    if detail then
+      table.insert(right, { detail .. ' ', 'BarHint' })
+    end
   end
-  table.insert(chunks, { '%<', '' })
-  table.insert(chunks, { table.concat(shown, ' · ') .. ' ', 'BarHint' })
-  return chunks
+  return chunks, right
 end
 
 ---@param current agentik.Conversation
----@return agentik.Chunk[]
+---@return agentik.Chunk[] left
+---@return agentik.Chunk[] right
 local function compose_bar(current)
   local draft, icons = compose.draft(current), config.icons()
   local chunks = {}
@@ -158,25 +195,27 @@ local function compose_bar(current)
   elseif draft.problem then
     table.insert(chunks, { ' not sent: ' .. draft.problem, 'BarError' })
   end
-  table.insert(chunks, { '%=', '' })
   local busy = current.session.state and current.session.state ~= 'idle'
-  local hints = {}
-  for _, hint in ipairs({ { 'send', busy and 'queues' or 'sends' }, { 'send_now', busy and 'sends now' or nil }, { 'help', 'keys' } }) do
+  local right = {}
+  local hints = { { 'send', busy and 'queues' or 'sends' }, { 'help', 'keys' }, { 'send_now', busy and 'sends now' } }
+  for _, hint in ipairs(hints) do
     local key = hint[2] and keys.of('compose', hint[1])
     if key then
-      table.insert(hints, key .. ' ' .. hint[2])
+      table.insert(right, { ('%s %s  '):format(key, hint[2]), 'BarHint' })
     end
   end
-  table.insert(chunks, { '%<', '' })
-  table.insert(chunks, { table.concat(hints, ' · ') .. ' ', 'BarHint' })
-  return chunks
+  return chunks, right
 end
 
 ---@param win? integer
----@param chunks agentik.Chunk[]
-local function set(win, chunks)
-  local text = bar(chunks)
-  if win and api.nvim_win_is_valid(win) and vim.wo[win].winbar ~= text then
+---@param left agentik.Chunk[]
+---@param right agentik.Chunk[]
+local function set(win, left, right)
+  if not win or not api.nvim_win_is_valid(win) then
+    return
+  end
+  local text = bar(left, right, api.nvim_win_get_width(win))
+  if vim.wo[win].winbar ~= text then
     api.nvim_set_option_value('winbar', text, { scope = 'local', win = win })
   end
 end
@@ -186,7 +225,7 @@ function M.update()
   for _, each in ipairs(layout.all()) do
     set(each.wins.chat, chat_bar(each.conversation))
     set(each.wins.compose, compose_bar(each.conversation))
-    set(each.wins.pending, pending.bar(each.conversation))
+    set(each.wins.pending, pending_bar.of(each.conversation))
   end
 end
 

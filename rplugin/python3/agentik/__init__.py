@@ -88,6 +88,11 @@ if os.environ.pop("AGENTIK_HOST", None):
         def find(self, number: int, session_id: str, block: int, offset: int) -> None:
             self._front.find(number, session_id, block, offset)
 
+        @_export("agentik.changes")
+        @_later
+        def changes(self, number: int, session_id: str) -> None:
+            self._front.changes(number, session_id)
+
         @_export("agentik.quit")
         @_later
         def quit(self) -> None:

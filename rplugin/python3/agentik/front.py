@@ -45,7 +45,6 @@ class Front:
         self._database: str | None = None
         self._watched: dict[str, Watched] = {}
         self._loads: dict[str, asyncio.Task[None]] = {}
-        self._paging: set[str] = set()
         self._events: list[list[Any]] = []
         self._results: list[dict[str, Any]] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -89,6 +88,10 @@ class Front:
     def find(self, number: int, session_id: str, block: int, offset: int) -> None:
         """What stands at a place of the chat: { kind, id, path?, line?, text?, output?, status? }."""
         self._answer(number, self._find(session_id, block, offset))
+
+    def changes(self, number: int, session_id: str) -> None:
+        """The diffs of all tool calls of the session that did not fail, oldest first, older pages included."""
+        self._answer(number, self._changes(session_id))
 
     def quit(self, leave: Callable[[], None]) -> None:
         """Ends the server in order, then calls `leave`."""
@@ -184,10 +187,7 @@ class Front:
     async def _page(self, watched: Watched, *, automatic: bool = False) -> None:
         """Older messages, a page a frame, so that the editor is never busy for long."""
         session_id = watched.session_id
-        if session_id in self._paging:
-            return
-        self._paging.add(session_id)
-        try:
+        async with watched.paging:
             while watched.mirror.more and self._watched.get(session_id) is watched:
                 await self._frames.drawn()
                 params = {"sessionId": session_id, "before": watched.mirror.oldest, "limit": PAGE}
@@ -197,8 +197,6 @@ class Front:
                 self._absorb(watched, watched.mirror.page(messages, more=more, revision=page.get("revision", 0)))
                 if not automatic or len(watched.mirror.messages) >= AUTOMATIC:
                     break
-        finally:
-            self._paging.discard(session_id)
 
     def _absorb(self, watched: Watched, changed: list[Change]) -> None:
         if watched.absorb(changed):
@@ -213,6 +211,16 @@ class Front:
             task = self._editor.loop.create_task(self._load(watched, self._request))
             self._loads[watched.session_id] = task
             task.add_done_callback(self._done)
+
+    async def _changes(self, session_id: str) -> list[dict[str, Any]]:
+        watched = self._watched.get(session_id)
+        if watched is None:
+            return []
+        while watched.mirror.more:
+            await self._page(watched)
+        tools = [message.tool for message in watched.mirror.transcript() if message.tool]
+        done = [tool for tool in tools if tool.get("status") == "completed"]
+        return [diff for tool in done for diff in tool.get("diffs") or ()]
 
     async def _find(self, session_id: str, block: int, offset: int) -> dict[str, Any]:
         watched = self._watched.get(session_id)

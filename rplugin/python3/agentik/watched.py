@@ -5,6 +5,7 @@ Must not do any I/O: the front asks the server and sends the frames.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,8 @@ class Watched:
         self.document = Document(scene, self.mirror.messages)
         self.turn: dict[str, Any] | None = None
         """{ turnId, startedAt (milliseconds since the epoch) } while a turn runs."""
+        self.paging = asyncio.Lock()
+        """Held by whoever loads older messages."""
         self._stale = set(PARTS)
         self._redraw = True
 
