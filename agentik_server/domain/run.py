@@ -118,7 +118,8 @@ class Run:
         if outcome.repeated:
             self.drain(now)
             return
-        self._out.extend(Show(news.MessageUpdated(self._session_id, message)) for message in outcome.gone)
+        left = outcome.gone if outcome.kept is None else (*outcome.gone, outcome.kept)
+        self._out.extend(Show(news.MessageUpdated(self._session_id, message)) for message in left)
         if outcome.disposition == "started":
             self.see(outcome.queue, now)
             self._take_turn(write.turn_id, outcome.messages, now, cause)
