@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentik_server.domain import saves
-from agentik_server.domain.message import Permission, Question, ToolCall
+from agentik_server.domain.message import Attachment, Permission, Question, ToolCall
 from agentik_server.domain.pending import Pause
 from agentik_server.domain.saves import Owner
 from agentik_server.store import purging
@@ -307,3 +307,26 @@ def test_forgotten_words_are_off_the_disk(desk: Desk) -> None:  # B18 B57
     assert desk.done(saves.ForgetOld(2)).session_ids == ("old",)
     desk.purge()
     assert b"forgettable" not in desk.db.serialize()
+
+
+def test_a_fork_is_a_copy_that_goes_its_own_way(desk: Desk) -> None:
+    kept = Attachment("/x/a.txt", stored="/kept/a.txt", size=3)
+    desk.admitted("a", "the needle", free=True, attachments=(kept,))
+    desk.end("t-a", desk.message("answer", "a needle too"))
+    desk.admitted("b")
+    facts = saves.SessionFacts("copy", "demo", "/home/me", "Copy", 5, 5, agent_session_id="fork")
+    done = desk.done(saves.ForkSession("s", facts))
+    assert done.facts is not None
+    assert (done.facts.owner, done.facts.pending_count, done.facts.agent_session_id) == (None, 0, "fork")
+    original, copy = desk.page("s").messages, desk.page("copy").messages
+    assert [(one.seq, one.text, one.attachments) for one in copy] == [
+        (one.seq, one.text, one.attachments) for one in original
+    ]
+    assert not {one.message_id for one in copy} & {one.message_id for one in original}
+    desk.done(saves.DeleteSession("s", ME))
+    desk.purge()
+    assert desk.page("copy").messages == copy
+    assert desk.db.execute("SELECT count(*) FROM trash").fetchone() == (0,)
+    matches = fetch(desk.db, saves.SearchMessages("needle"))
+    assert isinstance(matches, saves.Matches)
+    assert {match.session_id for match in matches.matches} == {"copy"}
