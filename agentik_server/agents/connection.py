@@ -49,7 +49,7 @@ EARLY_LIMIT = 2000  # updates kept that come before the session is known
 REPLAY_QUIET_S = 0.1  # after load: so long without updates, before the session counts as up
 LATE_REPLAY_QUIET_S = 0.4  # the same for agents that answer before their replay
 REPLAY_LIMIT_S = 5.0
-EOF_GRACE_S = 0.5  # from the end of stdout to the end of the process, else it is ended
+EOF_GRACE_S = 0.5  # from the end of stdin or stdout to the end of the process, else it is ended
 
 log = logging.getLogger(__name__)
 _names = itertools.count(1)
@@ -103,6 +103,7 @@ class AgentConnection:
             env={**os.environ, **launch.spec.env},
             on_data=self._on_data,
             on_exit=self._on_exit,
+            on_deaf=self._lost_pipe,
         )
         self.peer = Peer(self.process.write, self.process.discard, self, trace=self._trace)
         self._client = ClientMethods(launch, policy, self.asks, tell, self._tasks, buffers, self._remark)
@@ -291,7 +292,7 @@ class AgentConnection:
 
     def _on_data(self, data: bytes) -> None:
         if not data:
-            self._loop.call_later(EOF_GRACE_S, self._stdout_closed)
+            self._lost_pipe()
             return
         self.peer.feed(data)
         if self.process.queued_bytes > OUTPUT_LIMIT:
@@ -304,10 +305,13 @@ class AgentConnection:
         else:
             self.process.resume_reading()
 
-    def _stdout_closed(self) -> None:
-        """An agent that can say nothing any more is ended; a process that lives on is no connection."""
+    def _lost_pipe(self) -> None:
+        """An agent that closed its stdin or stdout is ended: a process that lives on is no connection."""
+        self._loop.call_later(EOF_GRACE_S, self._end_deaf_or_mute)
+
+    def _end_deaf_or_mute(self) -> None:
         if self.process.running:
-            log.warning("%s closed its stdout", self._launch.spec.agent_id)
+            log.warning("%s closed its stdin or stdout", self._launch.spec.agent_id)
             self.process.kill()
 
     def _arm_keepalive(self) -> None:

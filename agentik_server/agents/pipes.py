@@ -28,10 +28,14 @@ class Ticket:
 
 
 class PipeWriter:
-    """Writes to a pipe in order, as far as the other side reads; the rest is kept and written when it reads on."""
+    """Writes to a pipe in order, as far as the other side reads; the rest is kept and written when it reads on.
 
-    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop) -> None:
+    `on_broken` is called once when the other side closes its end, also while nothing is written.
+    """
+
+    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop, on_broken: Callable[[], None] = lambda: None) -> None:
         os.set_blocking(fd, False)
+        self._on_broken = on_broken
         self._fd = fd
         self._loop = loop
         self._queue: deque[Ticket] = deque()
@@ -39,6 +43,7 @@ class PipeWriter:
         self._broken = False
         self._closing = False
         self.queued_bytes = 0
+        loop.add_reader(fd, self._break)  # the writing end of a pipe becomes readable when nobody can read it any more
 
     @property
     def broken(self) -> bool:
@@ -91,11 +96,7 @@ class PipeWriter:
                 self._wait_for_room()
                 return
             except OSError:
-                self._broken = True
-                self._fail_queue(keep=[])
-                self._stop_waiting()
-                if self._closing:
-                    self._close_fd()
+                self._break()
                 return
             ticket.started = True
             self.queued_bytes -= count
@@ -105,6 +106,16 @@ class PipeWriter:
         self._stop_waiting()
         if self._closing:
             self._close_fd()
+
+    def _break(self) -> None:
+        self._loop.remove_reader(self._fd)
+        self._broken = True
+        self._fail_queue(keep=[])
+        self._stop_waiting()
+        if self._closing:
+            self._close_fd()
+        else:
+            self._on_broken()
 
     def _wait_for_room(self) -> None:
         if not self._waiting:
@@ -125,6 +136,7 @@ class PipeWriter:
     def _close_fd(self) -> None:
         if self._fd >= 0:
             self._stop_waiting()
+            self._loop.remove_reader(self._fd)
             os.close(self._fd)
             self._fd = -1
 

@@ -39,11 +39,12 @@ class AgentProcess:
         env: Mapping[str, str],
         on_data: Callable[[bytes], None],
         on_exit: Callable[[Exit], None],
+        on_deaf: Callable[[], None] = lambda: None,
         merge_stderr: bool = False,
     ) -> None:
         """Start `argv` (absolute, or found on env's PATH) in `cwd`. Raises OSError when even the guard cannot start.
 
-        `merge_stderr`: its stderr goes where its stdout goes, as in a terminal.
+        `on_deaf`: it has closed its stdin. `merge_stderr`: its stderr goes where its stdout goes, as in a terminal.
         """
         self._loop = asyncio.get_running_loop()
         self._on_data = on_data
@@ -65,7 +66,7 @@ class AgentProcess:
         self._control = ours
         assert self._guard.stdin is not None
         assert self._guard.stdout is not None
-        self._stdin = PipeWriter(_detach(self._guard.stdin), self._loop)
+        self._stdin = PipeWriter(_detach(self._guard.stdin), self._loop, on_deaf)
         self._stdout = PipeReader(_detach(self._guard.stdout), self._loop, on_data)
         self._stderr: PipeReader | None = None
         if self._guard.stderr is not None:

@@ -51,7 +51,7 @@ class Rig:
         self.attachments = folder / "attachments"
         self.attachments.mkdir(exist_ok=True)
         arguments = (SCRIPTED, "--log", str(self.log), "--state", str(folder / "state"), "--scenario")
-        command = command or (sys.executable, *arguments, json.dumps(scenario))
+        command = command or (sys.executable, "-S", *arguments, json.dumps(scenario))
         spec = spec or AgentSpec("scripted", "Scripted", command, env or {})
         self.launch = Launch("session", spec, str(self.cwd), agent_session_id, str(self.attachments))
         self.told: list[Happening] = []
@@ -87,7 +87,7 @@ class Rig:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            told = "\n".join(map(repr, self.told[-40:]))
+            told = "\n".join(map(repr, self.told[-40:]))[:4000]
             raise AssertionError(f"it did not come; told:\n{told}") from None
 
     async def next(self, kind: type[T], count: int = 1, limit_s: float = 20.0) -> T:

@@ -7,6 +7,7 @@ Lines of the prompt that begin with `#` are carried out one after the other; a p
 argument is a newline.
 
     #say TEXT / #think TEXT      one chunk                   #id ID              messageId of the chunks that follow
+    #big N                       one chunk of N characters
     #stream N [MS]               N chunks "tick i "          #flood N            N chunks "x", as fast as the pipe takes
     #tool ID KIND STATUS TITLE   a tool call                 #update JSON        any session/update
     #permission ID [TITLE]       asks allow/reject, says what was chosen
@@ -14,8 +15,9 @@ argument is a newline.
     #read PATH / #write PATH TEXT / #terminal COMMAND (waits for it) / #ask QUESTION (elicitation)
     #plan A;B / #title T / #mode ID / #commands A,B / #usage USED SIZE
     #sleep MS / #hang (until cancelled) / #ignore_cancel / #wait_cancel (then goes on)
-    #raw TEXT / #garbage / #stderr TEXT / #stderr_bytes N / #fork (a grandchild that holds the pipes)
-    #close_stdout / #exit CODE / #crash / #end REASON / #error CODE MESSAGE / #no_answer / #result JSON
+    #raw TEXT ($SESSION and $REQUEST are the ids; sent as it is, with a newline) / #hex BYTES / #garbage
+    #stderr TEXT / #stderr_bytes N / #fork (a grandchild that holds the pipes)
+    #close_stdin / #close_stdout / #exit CODE / #crash / #end REASON / #error CODE MESSAGE / #no_answer / #result JSON
     #late TEXT                   a chunk after the answer
 
 `--log`: one JSON line {"method", "params"} for each message received, in order; shared by processes (O_APPEND).
@@ -32,16 +34,17 @@ argument is a newline.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
-from typing import Any
 
-Json = dict[str, Any]
+TYPE_CHECKING = False  # `typing` and others are left out: hundreds of these are started in a run of the tests
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
 OPTIONS = [
     {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
     {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
@@ -262,7 +265,17 @@ class Turn:
         self.ignores_cancel = True
 
     def do_raw(self, text: str) -> None:
+        text = text.replace("$SESSION", self.session_id).replace("$REQUEST", str(self.request_id))
         self.wire.raw(text.encode("utf-8", "surrogatepass") + b"\n")
+
+    def do_hex(self, argument: str) -> None:
+        self.wire.raw(bytes.fromhex(argument))
+
+    def do_big(self, argument: str) -> None:
+        self.say("b" * int(argument))
+
+    def do_close_stdin(self, _argument: str) -> None:
+        os.close(0)
 
     def do_garbage(self, _argument: str) -> None:
         for line in (
@@ -286,6 +299,8 @@ class Turn:
             os.write(2, b"e" * 99 + b"\n")
 
     def do_fork(self, _argument: str) -> None:
+        import subprocess
+
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         self.say(f"forked {child.pid}\n")
 
@@ -319,12 +334,12 @@ class Turn:
 class Agent:
     """The agent: sessions, and one turn of each at a time."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: dict[str, str]) -> None:
         self.wire = Wire()
         self.turns: dict[str, Turn] = {}
-        self.scenario: Json = json.loads(options.scenario or os.environ.get("SCRIPTED_AGENT") or "{}")
-        self.log_path: str | None = options.log
-        self.state_path: str | None = options.state
+        self.scenario: Json = json.loads(options.get("scenario") or os.environ.get("SCRIPTED_AGENT") or "{}")
+        self.log_path: str | None = options.get("log")
+        self.state_path: str | None = options.get("state")
         self.sessions = set(self._stored())
 
     def run(self) -> None:
@@ -460,10 +475,8 @@ def error(parts: list[Any]) -> Json:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    for name in ("--log", "--state", "--scenario"):
-        parser.add_argument(name)
-    Agent(parser.parse_args()).run()
+    words = sys.argv[1:]
+    Agent({name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}).run()
 
 
 if __name__ == "__main__":
