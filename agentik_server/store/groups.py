@@ -119,6 +119,7 @@ class GroupWriter:
             self._truncate_log(db)
         except sqlite3.Error as error:
             self._note(error)
+            self._has_steps = False  # not over and over: the next deletion, or the next start, goes on with it
             if db.in_transaction:
                 db.execute("ROLLBACK")
 

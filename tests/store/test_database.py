@@ -216,6 +216,17 @@ async def test_a_deletion_that_a_dead_process_began_is_finished(
     assert running.on_disk(b"secretword") == []
 
 
+async def test_a_deletion_that_cannot_go_on_is_left_to_the_next(traced: Running, statements: list[str]) -> None:  # B18
+    await traced.done(saves.SaveMessages("s", traced.me, (_answer(1, "secretword"),), 5))
+    await traced.session("t")
+    Traced.before = staticmethod(fail_on("FROM doomed", sqlite3.OperationalError("database or disk is full")))
+    await traced.done(saves.DeleteSession("s", traced.me))
+    assert not traced.store._work.is_purging  # it does not try over and over
+    assert traced.on_disk(b"secretword") != []
+    await traced.done(saves.DeleteSession("t", traced.me))
+    assert traced.on_disk(b"secretword") == []
+
+
 async def test_a_bug_in_a_listener_does_not_stop_the_store(running: Running, caplog: pytest.LogCaptureFixture) -> None:
     def bug(outcome: saves.Outcome) -> None:
         raise RuntimeError("in the listener")
