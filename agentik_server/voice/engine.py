@@ -153,9 +153,10 @@ class SpeechEngine:
         if is_invented(decoded, style):
             return ""
         # Hotwords chosen by what was heard help a model that can bear them; a tiny one they derail.
+        # The style comes last, else the model goes on in the style of a list.
         hotwords = index.nearest(decoded.text) if final and not recognizer.is_tiny else []
         if hotwords:
-            again = _cleaned(write(beam=beam, prompt=f"{style} {', '.join(hotwords)}"))
+            again = _cleaned(write(beam=beam, prompt=f"{', '.join(hotwords)}. {style}"))
             decoded = decoded if is_invented(again) else again
         return index.snap(decoded.text)
 

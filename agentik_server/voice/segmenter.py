@@ -97,7 +97,8 @@ class Segmenter:
         self._is_voiced = is_voiced
         self._timing = timing = timing or Timing()
         self._pause_frames = frames_in(timing.pause_ms)
-        self._end_frames = max(self._pause_frames, frames_in(timing.end_ms))
+        # One frame less: the last voiced one is mostly voiced at its beginning only, the rest of it is silence already.
+        self._end_frames = max(self._pause_frames, frames_in(timing.end_ms) - 1)
         self._window: deque[bool] = deque(maxlen=frames_in(timing.window_ms))
         self._lead: deque[_Frame] = deque(maxlen=frames_in(timing.lead_ms + timing.window_ms))
         self._segment: list[_Frame] = []

@@ -129,7 +129,7 @@ class DictationService:
         )
 
     async def _open(self, live: LiveDictation, device: str, language: str) -> None:
-        """The microphone first, the look for the model beside it: no word is lost. One's refusal undoes the other."""
+        """The microphone first, the look for the model beside it: no word is lost. A failure closes it again."""
         opening = asyncio.create_task(asyncio.wait_for(live.open(device), _SOUND_SYSTEM_ANSWERS_WITHIN_S))
         try:
             await self._engine.check(language)
@@ -137,9 +137,9 @@ class DictationService:
         except TimeoutError:
             self._sound_system = CallThread("agentik-microphone")  # the old one may hang for ever
             raise VoiceRefused("microphoneUnavailable", "the sound system does not answer") from None
-        except VoiceRefused:
+        except BaseException:  # also a cancelled start
             await asyncio.wait([opening])
-            if opening.exception() is None:
+            if not opening.cancelled() and opening.exception() is None:
                 await live.close_microphone()
             raise
 

@@ -10,9 +10,9 @@ import re
 import zlib
 from dataclasses import dataclass
 
-# Real speech measured: log probability above -1.1 at 10 dB of noise, no-speech below 0.35.
-_LEAST_LOG_PROBABILITY = -1.3
-_SILENT, _UNSURE = 0.6, -0.5
+# (no-speech above, log probability below) that no real speech has. Measured: whole utterances no-speech below 0.12, log
+# probability above -1.5; short or noisy ones below 0.35 and above -1.1. Noise: no-speech above 0.38.
+_IMPLAUSIBLE = ((0.6, -0.5), (0.15, -1.3), (-1.0, -2.0))
 _MOST_COMPRESSION = 2.4
 _PARROTED_WORDS, _PARROTED_SILENT = 4, 0.3
 
@@ -35,9 +35,8 @@ def is_invented(decoded: Decoded, prompt: str = "") -> bool:
     """
     if not any(character.isalnum() for character in decoded.text):
         return True
-    unsure = decoded.log_probability < _LEAST_LOG_PROBABILITY
-    silent = decoded.no_speech > _SILENT and decoded.log_probability < _UNSURE
-    return unsure or silent or _compression(decoded.text) > _MOST_COMPRESSION or _is_parroted(decoded, prompt)
+    implausible = any(decoded.no_speech > high and decoded.log_probability < low for high, low in _IMPLAUSIBLE)
+    return implausible or _compression(decoded.text) > _MOST_COMPRESSION or _is_parroted(decoded, prompt)
 
 
 def _compression(text: str) -> float:

@@ -76,7 +76,7 @@ def test_a_click_is_dropped() -> None:
     assert kinds(run("." * 30 + "#" * 6 + "." * 25)) == [SpeechBegan, SpeechPaused, SpeechDropped]
 
 
-@pytest.mark.parametrize(("end_ms", "frames"), [(400, 20), (800, 40), (100, 8)])
+@pytest.mark.parametrize(("end_ms", "frames"), [(400, 19), (800, 39), (100, 8)])
 def test_the_setting_says_how_much_silence_ends_an_utterance(end_ms: int, frames: int) -> None:
     """But never less than the pause at which it is decoded."""
     timing = Timing(end_ms=end_ms)

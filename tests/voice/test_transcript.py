@@ -35,6 +35,7 @@ def test_what_nobody_said_is_dropped(decoded: Decoded) -> None:
         Decoded("Yes.", -1.05, 0.3),
         Decoded("The function reframe returns often when them offer an empty.", -1.09, 0.37),
         Decoded("Fix the bug in the function, please.", -0.3, 0.02),
+        Decoded("Someer, an information iremters a thing.", -1.45, 0.01),
     ],
 )
 def test_what_was_said_is_kept(decoded: Decoded) -> None:
