@@ -202,8 +202,13 @@ class App:
         """A write that belongs to no session of this process."""
         self.ports.store.write(write, lambda outcome: self.enter(lambda: done(outcome)))
 
-    def write_and_answer(self, session_id: str, write: saves.Write, request: int) -> None:
-        """A write to a session of another process: answered, and then seen like everything of that session."""
+    def write_and_answer(
+        self, session_id: str, write: saves.Write, request: int, then: Callable[[], None] | None = None
+    ) -> None:
+        """A write to a session of another process: answered, and then seen like everything of that session.
+
+        `then` is called when it was done, not when it was refused or had been done before.
+        """
 
         def done(outcome: saves.Outcome) -> None:
             match outcome:
@@ -218,6 +223,9 @@ class App:
                     self.refuse(request, "storeFailed", f"not saved: {outcome.detail}")
                 case _:
                     self.answer(request, {})
+            new = isinstance(outcome, saves.Done) or (isinstance(outcome, saves.Admitted) and not outcome.repeated)
+            if new and then is not None:
+                then()
             self.refresh(session_id)
 
         self.write(write, done)
@@ -292,6 +300,8 @@ class App:
         if outcome.owner is not None:
             session = self.adopt(outcome.facts, outcome.owner, outcome.next_seq, outcome.queue)
             self._show_taken(session, outcome)
+            for mail in outcome.mail:
+                self._read_mail(session_id, mail)
         for use, request in waiting:
             self._use(session, request, use)
 
@@ -299,8 +309,9 @@ class App:
         """An editor that had followed the session sees what the takeover changed."""
         session_id = session.session_id
         self.show(news.SessionChanged(session.facts, owned=True))
-        if session_id in self._open:
-            self.show(news.PendingChanged(session_id, taken.queue))
+        for message in taken.messages:
+            self.show(news.MessageUpdated(session_id, message))
+        self.show(news.PendingChanged(session_id, taken.queue))
         if taken.interrupted:
             text = "The last turn was interrupted because the server ended; its outcome is not known."
             self.show(news.Notice("warning", text, session_id))

@@ -56,6 +56,38 @@ async def test_the_other_editor_sends_edits_cancels_and_answers(home: Path) -> N
         assert owner.prompts() == ["#permission p1\n#hang", "#say edited"]
 
 
+async def test_the_other_editor_steers(home: Path) -> None:
+    """# B59: `now` and sendPendingNow cancel the owner's turn, and the message goes next."""
+    async with server(home) as owner, server(home) as other:
+        await pair(owner, other)
+        await owner.send("#hang", "one")
+        await other.client.wait_for("turnStarted")
+        await owner.send("#hang\n#say two", "two")
+        await other.send("#hang\n#say three", "three", now=True)
+        await owner.client.wait_for("turnStarted", lambda p: p["messageId"] == "three")
+        await other.call("sendPendingNow", messageId="two")
+        await owner.client.wait_for("turnStarted", lambda p: p["messageId"] == "two")
+        await until(lambda: owner.prompts() == ["#hang", "#hang\n#say three", "#hang\n#say two"])
+
+
+async def test_a_steer_that_is_refused_cancels_nothing(home: Path) -> None:
+    """# B4 B14: a refused call changes nothing, nor does a message that is sent again."""
+    async with server(home, {"queue": {"maxItems": 1}}) as owner, server(home, {"queue": {"maxItems": 1}}) as other:
+        await pair(owner, other)
+        await other.send("#hang", "one", now=True)
+        await other.client.wait_for("turnStarted")
+        assert await other.refusal("sendPendingNow", messageId="one") == "alreadyDelivered"
+        assert await other.send("#hang", "one", now=True) == ("one", "queued")
+        await owner.send("two", "two")
+        assert await other.refusal("sendMessage", messageId="three", text="three", now=True) == "queueFull"
+        mark = owner.client.mark()
+        await other.call("removePending", messageId="two")
+        await owner.client.wait_for("pendingChanged", lambda p: not p["pending"], since=mark)
+        page = await owner.open()
+        assert page["session"]["state"] == "busy"
+        assert owner.ends() == []
+
+
 async def test_a_dead_owner_is_replaced(home: Path) -> None:
     """# B59 B60: by an editor that has the session open; the open turn is interrupted, never sent again."""
     async with server(home) as other, server(home) as owner:
@@ -67,6 +99,8 @@ async def test_a_dead_owner_is_replaced(home: Path) -> None:
         await owner.client.wait_exit()
         changed = await other.client.wait_for("sessionChanged", lambda p: p["session"]["owned"])
         assert changed["session"]["sessionId"] == other.session_id
+        await other.client.wait_for("messageUpdated", lambda p: p["message"]["status"] == "interrupted")
+        await other.client.wait_for("messageUpdated", lambda p: p["message"]["status"] == "unknown")
         page = await other.open()
         assert page["session"]["pauseReason"] == "restore"
         assert [(m["kind"], m["status"]) for m in page["messages"]] == [("user", "unknown"), ("agent", "interrupted")]
