@@ -282,9 +282,7 @@ class Requests:
             if session is not None:
                 return session.submit(draft, request, now, urgent=urgent)
             write = saves.Admit(session_id, None, draft, limits, False, urgent, "", 0, now)
-            app.write_and_answer(session_id, write, request)
-            if urgent:
-                self._post(session_id, {"kind": "steer"}, None)
+            app.write_and_answer(session_id, write, request, self._steer(session_id) if urgent else None)
             return None
 
         app.with_session(session_id, request, use)
@@ -305,16 +303,25 @@ class Requests:
 
     # --------------------------------------------------------------------------------- pending queue
 
-    def _queue_write(self, session_id: str, write: saves.Write, request: int) -> None:
-        """Through the session where this process owns it, so that it sees the outcome; else straight to the store."""
+    def _queue_write(
+        self, session_id: str, write: saves.Write, request: int, then: Callable[[], None] | None = None
+    ) -> None:
+        """Through the session where this process owns it, so that it sees the outcome; else straight to the store.
+
+        `then`: what is to follow in the latter case.
+        """
 
         def use(session: Session | None) -> list[Any] | None:
             if session is not None:
                 return session.change_queue(write, self._app.ports.clock())
-            self._app.write_and_answer(session_id, write, request)
+            self._app.write_and_answer(session_id, write, request, then)
             return None
 
         self._app.with_session(session_id, request, use)
+
+    def _steer(self, session_id: str) -> Callable[[], None]:
+        """The owner is to cancel its turn, because a message was put before it."""
+        return lambda: self._post(session_id, {"kind": "steer"}, None)
 
     def _edit_pending(self, params: Params, request: int) -> None:
         attachments = tuple(shapes.attachment_from(item) for item in params.get("attachments") or ())
@@ -339,9 +346,8 @@ class Requests:
 
     def _send_pending_now(self, params: Params, request: int) -> None:
         session_id = params["sessionId"]
-        self._queue_write(session_id, saves.SendPendingNow(session_id, params["messageId"], request), request)
-        if self._app.follower(session_id) is not None:
-            self._post(session_id, {"kind": "steer"}, None)
+        write = saves.SendPendingNow(session_id, params["messageId"], request)
+        self._queue_write(session_id, write, request, self._steer(session_id))
 
     def _apply_pending_edits(self, params: Params, request: int) -> None:
         session_id = params["sessionId"]

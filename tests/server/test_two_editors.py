@@ -83,6 +83,7 @@ async def test_a_steer_that_is_refused_cancels_nothing(home: Path) -> None:
         mark = owner.client.mark()
         await other.call("removePending", messageId="two")
         await owner.client.wait_for("pendingChanged", lambda p: not p["pending"], since=mark)
+        await owner.call("renameSession", title="written after any mail was taken")
         page = await owner.open()
         assert page["session"]["state"] == "busy"
         assert owner.ends() == []
