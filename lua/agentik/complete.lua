@@ -15,7 +15,7 @@ local BEFORE_MENTION = '[%s%(%[{"\'`,:]'
 ---@class (exact) agentik.complete.Command an agent's command as in Session.commands
 ---@field name string
 ---@field description? string
----@field input? { hint?: string }
+---@field hint? string
 
 ---@class (exact) agentik.complete.Source
 ---@field root fun(): string folder that paths are relative to
@@ -111,7 +111,7 @@ local function command_items(buf, typed)
   end
   return vim.tbl_map(function(command)
     local description = command.description or ''
-    local hint = command.input and command.input.hint
+    local hint = command.hint
     return {
       word = '/' .. command.name,
       abbr = '/' .. command.name .. (hint and ' ' .. hint or ''),

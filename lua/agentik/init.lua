@@ -10,6 +10,7 @@ local loaded = false
 local function load()
   if not loaded then
     loaded = true
+    require('agentik.buffers.watch')
     for _, name in ipairs({ 'layout', 'status', 'permission', 'question', 'notify', 'keep' }) do
       require('agentik.view.' .. name)
     end

@@ -11,7 +11,7 @@ import pytest
 from .conftest import Editor
 
 COMMANDS = [
-    {"name": "review", "description": "Review the changes\nin two lines", "input": {"hint": "what to look at"}},
+    {"name": "review", "description": "Review the changes\nin two lines", "hint": "what to look at"},
     {"name": "explain", "description": "Explain the code"},
     {"name": "compact"},
 ]

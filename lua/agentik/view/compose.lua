@@ -2,11 +2,13 @@
 --- buffer only when the server has it (B1): until then it stands there, and what was refused still does. Must not
 --- decide whether a message is sent or queued, nor know windows.
 
+local complete = require('agentik.complete')
 local conversation = require('agentik.conversation')
 local drafts = require('agentik.drafts')
 local host = require('agentik.host')
 local hub = require('agentik.hub')
 local keys = require('agentik.view.keys')
+local mentions = require('agentik.context.mentions')
 
 local M = {}
 
@@ -121,12 +123,13 @@ local function uuid()
   return ('%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x'):format(unpack(bytes))
 end
 
---- Sends a message to the conversation's session. Draws nothing.
+--- Sends a message to the conversation's session, with the files that its text mentions. Draws nothing.
 ---@param current agentik.Conversation
 ---@param message { text: string, attachments?: agentik.Attachment[], now?: boolean }
 ---@param answer agentik.Answer
 function M.submit(current, message, answer)
-  local attachments = message.attachments or {}
+  local attachments = vim.list_slice(message.attachments or {})
+  vim.list_extend(attachments, mentions.attachments(message.text, current.cwd, attachments))
   conversation.when_ready(current, function(err)
     if err then
       answer(err)
@@ -215,7 +218,14 @@ end
 ---@param current agentik.Conversation
 ---@param attachment agentik.Attachment
 function M.attach(current, attachment)
-  table.insert(M.draft(current).attachments, attachment)
+  local attachments = M.draft(current).attachments
+  for _, known in ipairs(attachments) do
+    if vim.deep_equal(known, attachment) then
+      return
+    end
+  end
+  table.insert(attachments, attachment)
+  M.save(current)
   hub.emit('draft', current)
 end
 
@@ -348,6 +358,14 @@ local function create(current)
   vim.bo[buf].swapfile = false
   vim.bo[buf].filetype = 'agentik-compose'
   keys.set(buf, 'compose', actions(current))
+  complete.attach(buf, {
+    root = function()
+      return current.cwd
+    end,
+    commands = function()
+      return current.session.commands or {}
+    end,
+  })
   local group = api.nvim_create_augroup(('agentik.compose.%d'):format(current.key), {})
   api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, {
     group = group,
