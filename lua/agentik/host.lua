@@ -279,6 +279,14 @@ function M.changes(session_id, answer)
   call('agentik.changes', answer, false, session_id)
 end
 
+--- Loads a session's older messages until one of them is there.
+---@param session_id string
+---@param message_id string
+---@param answer agentik.Answer result: whether the chat has it now
+function M.reach(session_id, message_id, answer)
+  call('agentik.reach', answer, false, session_id, message_id)
+end
+
 --- Ends server and host in order and starts others, with the environment as it is now.
 function M.restart()
   if not channel then

@@ -268,27 +268,41 @@ host.draw = function(session_id, chat)
   return fine
 end
 
---- Goes to a message in the conversation's chat, when it is drawn.
+---@param current agentik.Conversation
+---@param message_id string
+local function show_message(current, message_id)
+  local buf = current.bufs.chat
+  for _, block in ipairs(patches.blocks(buf)) do
+    if block.meta.id == message_id then
+      local blank = api.nvim_buf_get_lines(buf, block.row, block.row + 1, false)[1] == ''
+      for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+        api.nvim_win_set_cursor(win, { math.min(block.row + (blank and 2 or 1), api.nvim_buf_line_count(buf)), 0 })
+        api.nvim_win_call(win, function()
+          vim.cmd('normal! zvzt')
+        end)
+      end
+      return
+    end
+  end
+end
+
+--- Goes to a message in the windows that show the conversation's chat; older pages are loaded until it is there.
 ---@param current agentik.Conversation
 ---@param message_id string
 function M.go_to(current, message_id)
-  local function try(left)
-    local buf = current.bufs.chat
-    for _, block in ipairs(api.nvim_buf_is_loaded(buf) and patches.blocks(buf) or {}) do
-      if block.meta.id == message_id then
-        for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-          api.nvim_win_set_cursor(win, { block.row + 1, 0 })
-        end
-        return
+  conversation.when_ready(current, function(problem)
+    if problem then
+      hub.say(problem.message, vim.log.levels.WARN)
+      return
+    end
+    host.reach(current.session_id, message_id, function(err, found)
+      if err or not found then
+        hub.say(err and err.message or 'this message is not in the session any more', vim.log.levels.WARN)
+      elseif api.nvim_buf_is_loaded(current.bufs.chat) then
+        show_message(current, message_id)
       end
-    end
-    if left > 0 then
-      vim.defer_fn(function()
-        try(left - 1)
-      end, 100)
-    end
-  end
-  try(50)
+    end)
+  end)
 end
 
 --- The buffer of a conversation's chat.

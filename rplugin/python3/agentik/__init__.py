@@ -93,6 +93,11 @@ if os.environ.pop("AGENTIK_HOST", None):
         def changes(self, number: int, session_id: str) -> None:
             self._front.changes(number, session_id)
 
+        @_export("agentik.reach")
+        @_later
+        def reach(self, number: int, session_id: str, message_id: str) -> None:
+            self._front.reach(number, session_id, message_id)
+
         @_export("agentik.quit")
         @_later
         def quit(self) -> None:

@@ -93,6 +93,10 @@ class Front:
         """The diffs of all tool calls of the session that did not fail, oldest first, older pages included."""
         self._answer(number, self._changes(session_id))
 
+    def reach(self, number: int, session_id: str, message_id: str) -> None:
+        """Loads older pages until a message is there: True when it is, and drawn with the answer."""
+        self._answer(number, self._reach(session_id, message_id))
+
     def quit(self, leave: Callable[[], None]) -> None:
         """Ends the server in order, then calls `leave`."""
         self._spawn(self._quit(leave))
@@ -216,11 +220,21 @@ class Front:
         watched = self._watched.get(session_id)
         if watched is None:
             return []
-        while watched.mirror.more:
-            await self._page(watched)
+        await self._older_until(watched, lambda: False)
         tools = [message.tool for message in watched.mirror.transcript() if message.tool]
         done = [tool for tool in tools if tool.get("status") == "completed"]
         return [diff for tool in done for diff in tool.get("diffs") or ()]
+
+    async def _reach(self, session_id: str, message_id: str) -> bool:
+        watched = self._watched.get(session_id)
+        if watched is None:
+            return False
+        await self._older_until(watched, lambda: message_id in watched.mirror.messages)
+        return message_id in watched.mirror.messages
+
+    async def _older_until(self, watched: Watched, enough: Callable[[], bool]) -> None:
+        while not enough() and watched.mirror.more and self._watched.get(watched.session_id) is watched:
+            await self._page(watched)
 
     async def _find(self, session_id: str, block: int, offset: int) -> dict[str, Any]:
         watched = self._watched.get(session_id)

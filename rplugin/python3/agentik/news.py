@@ -38,6 +38,8 @@ def slim(news: dict[str, Any]) -> dict[str, Any]:
     short = {key: value for key, value in news.items() if key not in {"message", "pending", "session", "permission"}}
     if message := news.get("message"):
         short |= {key: message.get(key) for key in ("messageId", "kind", "status", "turnId")}
+        if tool := message.get("tool"):
+            short |= {"toolStatus": tool.get("status"), "locations": (tool.get("locations") or [])[-1:]}
     if session := news.get("session"):
         short |= {key: session.get(key) for key in ("sessionId", "state", "title")}
     if permission := news.get("permission"):
