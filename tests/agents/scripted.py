@@ -334,6 +334,8 @@ class Turn:
 class Agent:
     """The agent: sessions, and one turn of each at a time."""
 
+    turn_type = Turn
+
     def __init__(self, options: dict[str, str]) -> None:
         self.wire = Wire()
         self.turns: dict[str, Turn] = {}
@@ -439,7 +441,7 @@ class Agent:
         if session_id in self.turns:
             return error([-32600, "a turn is running already"])
         text = "\n".join(block["text"] for block in params["prompt"] if block.get("type") == "text")
-        turn = self.turns[session_id] = Turn(self, id_, session_id, text)
+        turn = self.turns[session_id] = self.turn_type(self, id_, session_id, text)
         threading.Thread(target=turn.run, daemon=True).start()
         return None
 
