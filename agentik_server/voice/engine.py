@@ -91,6 +91,7 @@ class SpeechEngine:
         loop = asyncio.get_running_loop()
 
         def report(message: str, percentage: int | None) -> None:
+            # Raises once the loop is closed, which ends a download that nobody waits for any more.
             loop.call_soon_threadsafe(progress.report, message, percentage)
 
         began = time.monotonic()

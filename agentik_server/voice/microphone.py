@@ -32,6 +32,9 @@ _NO_PORTAUDIO = (
 )
 # PortAudio's error numbers.
 _INVALID_RATE, _DEVICE_UNAVAILABLE = -9997, -9985
+# On Linux the default device is the sound server's, which follows a headset by itself, and a scan of all devices takes
+# up to half a second: of the first word. Elsewhere PortAudio's default stays what it was at the last scan.
+_SCAN_BEFORE_OPENING = sys.platform != "linux"
 # Low enough not to be felt, high enough that a busy machine loses nothing.
 _LATENCY_S = 0.04
 
@@ -119,7 +122,17 @@ class SoundDeviceMicrophone:
 
     def open(self, device: str, deliver: Deliver, lost: Lost) -> None:
         sounddevice = load_sounddevice()
-        _rescan(sounddevice)
+        if _SCAN_BEFORE_OPENING:
+            _rescan(sounddevice)
+        try:
+            self._open(sounddevice, device, deliver, lost)
+        except VoiceRefused as refused:
+            # What is known of the devices may be old.
+            _log.info("microphone: looking for devices anew (%s)", refused.message)
+            _rescan(sounddevice)
+            self._open(sounddevice, device, deliver, lost)
+
+    def _open(self, sounddevice: ModuleType, device: str, deliver: Deliver, lost: Lost) -> None:
         chosen = _choose(sounddevice, device)
         try:
             rate = _rate_for(sounddevice, chosen)
@@ -136,19 +149,23 @@ class SoundDeviceMicrophone:
             )
             self._stream.start()
         except sounddevice.PortAudioError as failure:
-            self.close()
+            self._drop_stream()
             raise VoiceRefused("microphoneUnavailable", _cannot_open(chosen["name"], failure)) from failure
         self._heard_at = time.monotonic()
         _log.info("microphone %s open at %d Hz", chosen["name"], rate)
 
     def close(self) -> None:
-        self._closing = True
-        if self._stream is not None:
-            self._stream.abort(ignore_errors=True)
-            self._stream.close(ignore_errors=True)
-            self._stream = None
-            if self.overflows:
-                _log.warning("microphone: sound was lost %d times (the machine was too busy)", self.overflows)
+        if self._stream is not None and self.overflows:
+            _log.warning("microphone: sound was lost %d times (the machine was too busy)", self.overflows)
+        self._drop_stream()
+
+    def _drop_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            self._closing = True
+            stream.abort(ignore_errors=True)
+            stream.close(ignore_errors=True)
+            self._closing = False
 
     def _heard(self, frames: _Frames, data: Any, overflow: bool) -> None:
         self._heard_at = time.monotonic()

@@ -56,7 +56,7 @@ class Recorder:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            told = "\n".join(f"{name} {params}" for name, params in self.told)
+            told = "\n".join(f"{name} {params}" for name, params in self.told if name != "dictationLevel")
             raise AssertionError(f"did not happen within {within_s} s; told so far:\n{told}") from None
 
     async def until_state(self, state: str, within_s: float = 20) -> None:

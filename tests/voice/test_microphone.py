@@ -54,6 +54,7 @@ class FakeSoundDevice:
     def __init__(self, *, rate: int = SAMPLE_RATE, inputs: tuple[str, ...] = ("Built-in", "Headset")) -> None:
         self.rate = rate
         self.inputs = list(inputs)
+        self._seen = list(inputs)
         self.rescans = 0
         self.streams: list[FakeStream] = []
         self.start_refusal: Exception | None = None
@@ -63,6 +64,7 @@ class FakeSoundDevice:
 
     def _initialize(self) -> None:
         self.rescans += 1
+        self._seen = list(self.inputs)
 
     def query_hostapis(self) -> list[dict[str, Any]]:
         return [{"name": "ALSA"}]
@@ -70,7 +72,7 @@ class FakeSoundDevice:
     def query_devices(self, device: int | str | None = None, kind: str | None = None) -> Any:
         devices = [
             {"index": i, "name": name, "hostapi": 0, "max_input_channels": 2, "default_samplerate": float(self.rate)}
-            for i, name in enumerate(self.inputs)
+            for i, name in enumerate(self._seen)
         ]
         if kind is None and device is None:
             return [*devices, {"index": 9, "name": "Speaker", "hostapi": 0, "max_input_channels": 0}]
@@ -161,6 +163,15 @@ def test_new_devices_are_seen_without_a_restart(install: Install) -> None:
     assert fake.rescans == 2
     list_microphones(rescan=False)
     assert fake.rescans == 2
+
+
+def test_a_device_plugged_in_since_is_opened_without_a_restart(install: Install) -> None:
+    fake = install(FakeSoundDevice(inputs=()))
+    fake.inputs = ["USB"]
+    microphone = SoundDeviceMicrophone()
+    microphone.open("USB", lambda _: None, lambda _: None)
+    assert len(fake.streams) == 1
+    microphone.close()
 
 
 def test_devices_of_one_name_are_told_apart_by_number(install: Install) -> None:
