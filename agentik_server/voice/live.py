@@ -76,6 +76,10 @@ class LiveDictation:
     async def close_microphone(self) -> None:
         await self._sound_system.call(self._microphone.close)
 
+    def close_microphone_later(self) -> None:
+        """For an opening that nobody waits for any more: whenever it is done, the microphone is closed again."""
+        self._sound_system.post(self._microphone.close)
+
     async def run(self, index: SoundIndex) -> None:
         """Until the machine has stopped. `index`: the names in view. The microphone is closed whatever happens."""
         if not self._engine.loaded:

@@ -55,12 +55,14 @@ class DictationService:
         self._running: asyncio.Task[None] | None = None
         self._starting = False
 
-    async def start(self, language: str | None = None, device: str | None = None, hotwords: Sequence[str] = ()) -> str:
+    async def start(
+        self, language: str | None = None, device: str | int | None = None, hotwords: Sequence[str] = ()
+    ) -> str:
         """Opens the microphone and listens; the model is loaded meanwhile. Returns the id of the dictation.
 
-        `language`, `device`: None or "" means as in the settings. `hotwords`: identifiers in view, the most relevant
-        first; what is said is written as one of them where it sounds so. The first notifications may come before this
-        returns. Raises `VoiceRefused`: `dictationBusy`, `microphoneUnavailable`, `speechModelMissing`.
+        `language`, `device`: None or "" means as in the settings; a device is what `list_microphones` calls `device`, a
+        part of its name, or PortAudio's number. `hotwords`: identifiers in view, the most relevant first; what is said
+        is written as one of them where it sounds so. The first notifications may come before this returns. Raises `VoiceRefused`: `dictationBusy`, `microphoneUnavailable`, `speechModelMissing`.
         """
         if self._starting or self._running is not None:
             raise VoiceRefused("dictationBusy", "a dictation is running already: stop or cancel it first")
@@ -68,7 +70,8 @@ class DictationService:
         try:
             _require_extra()
             live = self._new_live(language or self._settings.language)
-            await self._open(live, device or self._settings.device, language or self._settings.language)
+            chosen = self._settings.device if device in {None, ""} else str(device)
+            await self._open(live, chosen, language or self._settings.language)
         finally:
             self._starting = False
         self._live = live
@@ -130,18 +133,27 @@ class DictationService:
 
     async def _open(self, live: LiveDictation, device: str, language: str) -> None:
         """The microphone first, the look for the model beside it: no word is lost. A failure closes it again."""
-        opening = asyncio.create_task(asyncio.wait_for(live.open(device), _SOUND_SYSTEM_ANSWERS_WITHIN_S))
+        opening = asyncio.create_task(self._open_microphone(live, device))
         try:
             await self._engine.check(language)
             await opening
-        except TimeoutError:
-            self._sound_system = CallThread("agentik-microphone")  # the old one may hang for ever
-            raise VoiceRefused("microphoneUnavailable", "the sound system does not answer") from None
         except BaseException:  # also a cancelled start
             await asyncio.wait([opening])
-            if not opening.cancelled() and opening.exception() is None:
+            if opening.cancelled():
+                live.close_microphone_later()
+            elif opening.exception() is None:
                 await live.close_microphone()
             raise
+
+    async def _open_microphone(self, live: LiveDictation, device: str) -> None:
+        try:
+            async with asyncio.timeout(_SOUND_SYSTEM_ANSWERS_WITHIN_S):
+                await live.open(device)
+        except TimeoutError:
+            live.close_microphone_later()
+            self._sound_system.end()
+            self._sound_system = CallThread("agentik-microphone")  # the old one may hang for ever
+            raise VoiceRefused("microphoneUnavailable", "the sound system does not answer") from None
 
     async def _run(self, live: LiveDictation, hotwords: Sequence[str]) -> None:
         try:

@@ -47,12 +47,16 @@ class CallThread:
 
     async def call(self, function: Callable[[], T]) -> T:
         """The result of `function`, run in the thread. Cancelling the wait does not stop the call."""
+        return await asyncio.wrap_future(self.post(function))
+
+    def post(self, function: Callable[[], T]) -> Future[T]:
+        """Has `function` carried out after all that was asked for before; nobody needs to wait."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         future: Future[T] = Future()
         self._calls.put((function, future))
-        return await asyncio.wrap_future(future)
+        return future
 
     def end(self) -> None:
         """The thread ends after the calls already asked for."""

@@ -189,11 +189,17 @@ async def test_a_missing_model_closes_the_microphone_again(desk: Desk) -> None:
 async def test_a_sound_system_that_hangs_is_refused_and_can_be_tried_again(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = threading.Event()
+    """And when it wakes up at last, the microphone does not stay open."""
+    release, closed = threading.Event(), threading.Event()
 
     class Hanging(WavMicrophone):
         def open(self, device: str, deliver: Deliver, lost: Lost) -> None:
             release.wait()
+            super().open(device, deliver, lost)
+
+        def close(self) -> None:
+            super().close()
+            closed.set()
 
     monkeypatch.setattr(service_module, "_SOUND_SYSTEM_ANSWERS_WITHIN_S", 0.05)
     service = desk.service(Hanging())
@@ -202,6 +208,7 @@ async def test_a_sound_system_that_hangs_is_refused_and_can_be_tried_again(
     monkeypatch.undo()
     await service.cancel(await service.start())
     release.set()
+    assert await asyncio.to_thread(closed.wait, 10)
 
 
 async def test_a_broken_model_fails_the_dictation_with_one_clear_line(desk: Desk, tmp_path: Path) -> None:
@@ -261,11 +268,31 @@ async def test_noises_are_never_told_as_text(desk: Desk) -> None:
     assert desk.recorder.finals == []
 
 
+async def test_a_start_that_is_cancelled_leaves_no_open_microphone(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = desk.service(WavMicrophone(then="nothing"))
+    never = asyncio.Event()
+
+    async def check(_language: str) -> None:
+        await never.wait()
+
+    monkeypatch.setattr(service._engine, "check", check)
+    starting = asyncio.create_task(service.start())
+    while not (desk.used and desk.used[0].is_open):
+        await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert not desk.used[0].is_open
+    monkeypatch.undo()
+    await service.cancel(await service.start())
+
+
 async def test_settings_and_the_call_choose_the_device(desk: Desk) -> None:
     service = desk.service(device="Headset")
     await service.cancel(await service.start())
     await service.cancel(await service.start(device="Built-in"))
-    assert [microphone.opened_device for microphone in desk.used] == ["Headset", "Built-in"]
+    await service.cancel(await service.start(device=0))
+    assert [microphone.opened_device for microphone in desk.used] == ["Headset", "Built-in", "0"]
 
 
 async def test_closing_the_service_ends_a_running_dictation(desk: Desk) -> None:
