@@ -61,21 +61,42 @@ command('Resume', function(agentik)
   agentik.resume()
 end, { desc = 'Send the messages that wait again' })
 
-command('Sessions', function(agentik)
-  agentik.sessions()
-end, { desc = 'Choose a session' })
+command('Sessions', function(agentik, given)
+  agentik.sessions(given.args, given.bang)
+end, {
+  nargs = '*',
+  bang = true,
+  complete = completes('sessions'),
+  desc = 'Choose a session (!: and what to do with it), by words, agent=ID, folder=PATH',
+})
+
+command('Rename', function(agentik, given)
+  agentik.rename(given.args)
+end, { nargs = '*', desc = 'Give the session another title' })
+
+command('Fork', function(agentik)
+  agentik.fork()
+end, { desc = 'Open a session that goes on from this one' })
+
+command('Delete', function(agentik)
+  agentik.delete()
+end, { desc = 'Delete the session, after asking' })
+
+command('Import', function(agentik, given)
+  agentik.import(given.args)
+end, { nargs = '?', complete = completes('agents'), desc = 'Take over sessions that only the agent knows' })
 
 command('Agents', function(agentik)
   agentik.agents()
 end, { desc = 'Choose an agent for a new session' })
 
 command('Search', function(agentik, given)
-  agentik.search(given.args)
-end, { nargs = '+', desc = 'Search all sessions' })
+  agentik.search(given.args, given.bang)
+end, { nargs = '+', bang = true, desc = 'Search all sessions (!: into the quickfix list)' })
 
 command('Export', function(agentik, given)
-  agentik.export(given.args)
-end, { nargs = '?', complete = 'file', desc = 'Write the session as Markdown' })
+  agentik.export(given.args, given.bang)
+end, { nargs = '?', bang = true, complete = 'file', desc = 'Write the session as Markdown (!: over a file)' })
 
 command('Mode', function(agentik, given)
   agentik.mode(given.args)
@@ -109,6 +130,10 @@ end, { bang = true, desc = 'Speak the message (!: forget what was said)' })
 command('Diff', function(agentik)
   agentik.changes()
 end, { desc = 'Show all that the session changed' })
+
+command('Conflicts', function(agentik)
+  agentik.conflicts()
+end, { desc = 'Decide about files that the agent wrote while they had unsaved edits' })
 
 command('Restart', function(agentik)
   agentik.restart()

@@ -53,6 +53,28 @@ local function with_current(use)
   end
 end
 
+--- Calls `use` with the session that the person means, as soon as the server has given it.
+---@param use fun(session: table)
+local function with_session_of(use)
+  with_current(function(current)
+    require('agentik.conversation').when_ready(current, function(err)
+      if err then
+        say(err.message, vim.log.levels.WARN)
+      else
+        use(current.session)
+      end
+    end)
+  end)
+end
+
+---@param action 'rename'|'fork'|'delete'
+local function with_session(action, ...)
+  local arguments = { ... }
+  with_session_of(function(session)
+    require('agentik.view.sessions')[action](session, unpack(arguments))
+  end)
+end
+
 --- Shows a conversation in this tab page.
 ---@param current agentik.Conversation
 ---@param focus? boolean false: stay in the window
@@ -177,10 +199,43 @@ function M.answer(number)
   end)
 end
 
---- Chooses another session.
-function M.sessions()
+--- Chooses a session and opens it.
+---@param words? string what it is about; `agent=ID` and `folder=PATH` narrow the list
+---@param manage? boolean ask what to do with it: open, rename, fork, export, delete
+function M.sessions(words, manage)
   load()
-  require('agentik.view.picker').sessions()
+  require('agentik.view.sessions').choose(words, manage)
+end
+
+--- Gives the session another title.
+---@param title? string asked for when left out
+function M.rename(title)
+  with_session('rename', title)
+end
+
+--- Opens a session that goes on from this one, where the agent can do that.
+function M.fork()
+  with_session('fork')
+end
+
+--- Deletes the session and everything of it, after asking.
+function M.delete()
+  with_session('delete')
+end
+
+--- Takes over the sessions of this folder that so far only the agent knows.
+---@param agent_id? string left out: the agent of the current session, else one that is chosen
+function M.import(agent_id)
+  local current = M.current()
+  local sessions = require('agentik.view.sessions')
+  agent_id = agent_id and agent_id ~= '' and agent_id or current and current.session.agentId
+  if agent_id then
+    sessions.import(agent_id)
+    return
+  end
+  require('agentik.view.picker').agent('Whose sessions', function(agent)
+    sessions.import(agent.agentId)
+  end)
 end
 
 --- Chooses an agent and opens a new session with it.
@@ -206,17 +261,19 @@ function M.options(category)
 end
 
 --- Searches all sessions.
----@param query string
-function M.search(query)
+---@param query string words, "a phrase", the begin of a word with `*`
+---@param quickfix? boolean put what is found into the quickfix list
+function M.search(query, quickfix)
   load()
-  require('agentik.view.picker').search(query)
+  require('agentik.view.found').search(query, quickfix)
 end
 
---- Writes the session as Markdown to a file, or shows it in a new buffer.
+--- Writes the session as Markdown to a file or a folder, or shows it in a new buffer.
 ---@param path? string
-function M.export(path)
-  with_current(function(current)
-    require('agentik.view.export').write(current, path)
+---@param overwrite? boolean also over a file that is there
+function M.export(path, overwrite)
+  with_session_of(function(session)
+    require('agentik.view.export').session(session, path, overwrite)
   end)
 end
 
@@ -225,6 +282,14 @@ function M.changes()
   with_current(function(current)
     require('agentik.view.diff').changes(current)
   end)
+end
+
+--- Asks again about files that the agent wrote while they had unsaved edits.
+function M.conflicts()
+  local problem = require('agentik.buffers.conflict').resolve()
+  if problem then
+    say(problem)
+  end
 end
 
 --- Starts or stops dictation into the compose window.

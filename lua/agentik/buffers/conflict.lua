@@ -106,6 +106,8 @@ local function ask(conflict)
     end
     if choice then
       vim.schedule(ask_next)
+    elseif is_open(conflict) then
+      vim.notify('agentik: nothing is decided; :AgentikConflicts asks again', vim.log.levels.INFO)
     end
   end)
 end

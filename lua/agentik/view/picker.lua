@@ -1,213 +1,209 @@
---- Lists to choose from, by vim.ui.select: sessions, agents, modes, options, search results. Whatever picker the person
---- has shows them. Must not know how a chosen thing is shown.
+--- Lists of what an agent offers, by vim.ui.select: agents, modes, options; and completion of the commands' arguments.
+--- Holds no rule: which values there are and which may be set is the agent's.
 
 local conversation = require('agentik.conversation')
 local host = require('agentik.host')
 local hub = require('agentik.hub')
+local rows = require('agentik.view.rows')
 
 local M = {}
 
----@param err agentik.Error
-local function complain(err)
-  hub.say(err.message, vim.log.levels.WARN)
-end
-
----@param milliseconds integer
+--- The first line of a description.
+---@param description any
 ---@return string
-local function day(milliseconds)
-  local seconds = math.floor(milliseconds / 1000)
-  local today = os.date('%Y-%m-%d') == os.date('%Y-%m-%d', seconds)
-  return tostring(os.date(today and '%H:%M' or '%Y-%m-%d', seconds))
+local function first_line(description)
+  return type(description) == 'string' and vim.split(vim.trim(description), '\n')[1] or ''
 end
 
----@param session table
----@return string
-local function session_line(session)
-  local known = conversation.of_session(session.sessionId)
-  local asks = known and #known.permissions + #known.questions or 0
-  local state = asks > 0 and 'waits for you' or session.state ~= 'idle' and session.state or ''
-  local title = session.title ~= '' and session.title or 'untitled'
-  local parts = { day(session.updatedAt), title, session.agentId, vim.fn.fnamemodify(session.cwd, ':~') }
-  if state ~= '' then
-    table.insert(parts, state)
-  end
-  if session.pendingCount > 0 then
-    table.insert(parts, ('%d waiting'):format(session.pendingCount))
-  end
-  return table.concat(parts, '  ')
-end
-
---- Chooses a session of any folder and shows it.
-function M.sessions()
-  host.call('listSessions', { limit = 200 }, function(err, result)
-    if err then
-      complain(err)
-    elseif #result.sessions == 0 then
-      hub.say('there are no sessions yet')
-    else
-      local options = { prompt = 'Sessions', kind = 'agentik.session', format_item = session_line }
-      vim.ui.select(result.sessions, options, function(session)
-        if session then
-          require('agentik').show(conversation.open(session.sessionId))
-        end
-      end)
+--- A list of named choices, the one in force marked.
+---@param choices { name: string, description?: string, now?: boolean }[]
+---@param options { prompt: string, kind: string }
+---@param use fun(choice: table)
+local function choose(choices, options, use)
+  local names = vim.tbl_map(function(choice)
+    return choice.name
+  end, choices)
+  local width = rows.width(names, 40)
+  vim.ui.select(choices, {
+    prompt = options.prompt,
+    kind = options.kind,
+    format_item = function(choice)
+      local text = (choice.now and '* ' or '  ') .. rows.cell(choice.name, width) .. '  '
+      local room = math.max(10, rows.room() - width - 4)
+      return (text .. rows.cell(first_line(choice.description), room)):gsub('%s+$', '')
+    end,
+  }, function(choice)
+    if choice then
+      use(choice)
     end
   end)
 end
 
---- Chooses an agent and opens a new session with it.
-function M.agents()
+--- Asks the server for its agents and lets the person choose one of them.
+---@param prompt string
+---@param use fun(agent: table) Agent, one that is there
+function M.agent(prompt, use)
   host.call('listAgents', {}, function(err, result)
     if err then
-      complain(err)
+      hub.say(err.message, vim.log.levels.WARN)
       return
     end
-    local options = {
-      prompt = 'Agents',
-      kind = 'agentik.agent',
-      format_item = function(agent)
-        local note = agent.available and '' or ('  (%s)'):format(agent.reason or 'not installed')
-        return agent.name .. (agent.isDefault and '  (default)' or '') .. note
-      end,
-    }
-    vim.ui.select(result.agents, options, function(agent)
-      if agent and not agent.available then
+    local choices = vim.tbl_map(function(agent)
+      local note = agent.available and (agent.isDefault and 'default' or '') or agent.reason or 'not installed'
+      return { name = agent.name, description = note, agent = agent }
+    end, result.agents)
+    choose(choices, { prompt = prompt, kind = 'agentik.agent' }, function(choice)
+      local agent = choice.agent
+      if agent.available then
+        use(agent)
+      else
         local hint = agent.installHint or agent.reason or 'not installed'
         hub.say(('%s: %s'):format(agent.name, hint), vim.log.levels.WARN)
-      elseif agent then
-        require('agentik').new(agent.agentId)
       end
     end)
   end)
 end
 
----@param current agentik.Conversation
----@param id? string
-function M.mode(current, id)
-  local modes = current.session.modes
-  if type(modes) ~= 'table' or #modes == 0 then
-    hub.say('this agent has no modes')
-    return
-  end
-  if id and id ~= '' then
-    conversation.call(current, 'setMode', { modeId = id })
-    return
-  end
-  local options = {
-    prompt = 'Mode',
-    kind = 'agentik.mode',
-    format_item = function(mode)
-      local chosen = mode.id == current.session.modeId and '  (now)' or ''
-      return mode.name .. chosen .. (mode.description and '  ' .. mode.description or '')
-    end,
-  }
-  vim.ui.select(modes, options, function(mode)
-    if mode then
-      conversation.call(current, 'setMode', { modeId = mode.id })
-    end
+--- Chooses an agent and opens a new session with it.
+function M.agents()
+  M.agent('Agent of a new session', function(agent)
+    require('agentik').new(agent.agentId)
   end)
 end
 
---- The values of an option of the agent; options may be in groups.
----@param option table
----@return { value: any, name: string }[]
-local function values_of(option)
-  if option.type == 'boolean' then
-    return { { value = true, name = 'on' }, { value = false, name = 'off' } }
+--- Says why there is nothing to choose from: the agent may only not have told yet.
+---@param current agentik.Conversation
+---@param what string
+local function nothing(current, what)
+  local connection = current.session.connection
+  if connection == 'has_session' or connection == 'streaming' then
+    hub.say(('this agent has no %s'):format(what))
+  else
+    hub.say(('the agent is not connected yet: its %s come with it'):format(what))
   end
-  local values = {}
-  for _, each in ipairs(option.options or {}) do
-    for _, value in ipairs(each.options or { each }) do
-      table.insert(values, { value = value.value, name = value.name or tostring(value.value) })
+end
+
+--- Chooses the agent's mode.
+---@param current agentik.Conversation
+---@param wanted? string id or name
+function M.mode(current, wanted)
+  local modes = current.session.modes
+  if type(modes) ~= 'table' or #modes == 0 then
+    nothing(current, 'modes')
+    return
+  end
+  for _, mode in ipairs(wanted and wanted ~= '' and modes or {}) do
+    if mode.id == wanted or mode.name == wanted then
+      conversation.call(current, 'setMode', { modeId = mode.id })
+      return
     end
   end
-  return values
+  if wanted and wanted ~= '' then
+    hub.say(('this agent has no mode %s'):format(wanted), vim.log.levels.WARN)
+    return
+  end
+  local choices = vim.tbl_map(function(mode)
+    local now = mode.id == current.session.modeId
+    return { name = mode.name, description = mode.description, now = now, id = mode.id }
+  end, modes)
+  choose(choices, { prompt = 'Mode', kind = 'agentik.mode' }, function(mode)
+    conversation.call(current, 'setMode', { modeId = mode.id })
+  end)
+end
+
+--- The values of an option of the agent; they may be in groups.
+---@param option table
+---@return { value: any, name: string, description?: string, now: boolean }[]
+local function values_of(option)
+  local given = {}
+  if option.type == 'boolean' then
+    given = { { value = true, name = 'on' }, { value = false, name = 'off' } }
+  end
+  for _, each in ipairs(option.options or {}) do
+    vim.list_extend(given, type(each.options) == 'table' and each.options or { each })
+  end
+  return vim.tbl_map(function(each)
+    local name = type(each.name) == 'string' and each.name or tostring(each.value)
+    return { value = each.value, name = name, description = each.description, now = each.value == option.currentValue }
+  end, given)
 end
 
 ---@param current agentik.Conversation
 ---@param option table
 local function set_option(current, option)
-  local options = {
-    prompt = option.name,
-    kind = 'agentik.value',
-    format_item = function(value)
-      return value.name .. (value.value == option.currentValue and '  (now)' or '')
-    end,
-  }
-  vim.ui.select(values_of(option), options, function(value)
-    if value then
-      conversation.call(current, 'setConfigOption', { optionId = option.id, value = value.value })
-    end
+  choose(values_of(option), { prompt = option.name or option.id, kind = 'agentik.value' }, function(choice)
+    conversation.call(current, 'setConfigOption', { optionId = option.id, value = choice.value })
   end)
+end
+
+--- What is chosen in an option now, as the agent names it.
+---@param option table
+---@return string
+local function value_now(option)
+  for _, choice in ipairs(values_of(option)) do
+    if choice.now then
+      return choice.name
+    end
+  end
+  return ''
+end
+
+--- The name of the mode in force.
+---@param session table Session
+---@return string
+local function mode_now(session)
+  for _, mode in ipairs(session.modes or {}) do
+    if mode.id == session.modeId then
+      return mode.name
+    end
+  end
+  return ''
 end
 
 --- Chooses the value of one of the agent's options, of a category (`model`) if one is given; modes are among them.
 ---@param current agentik.Conversation
 ---@param category? string
 function M.options(current, category)
-  local found = {}
-  for _, option in ipairs(current.session.configOptions or {}) do
+  local session, found = current.session, {}
+  if not category and #(session.modes or {}) > 0 then
+    table.insert(found, { name = 'Mode', description = mode_now(session) })
+  end
+  for _, option in ipairs(session.configOptions or {}) do
     if not category or option.category == category or option.id == category then
-      table.insert(found, option)
+      local name = type(option.name) == 'string' and option.name or option.id
+      table.insert(found, { name = name, description = value_now(option), option = option })
     end
   end
-  if not category and #(current.session.modes or {}) > 0 then
-    table.insert(found, 1, { name = 'Mode', mode = true })
-  end
-  local function choose(option)
-    if option and option.mode then
+  local function use(choice)
+    if choice.option then
+      set_option(current, choice.option)
+    else
       M.mode(current)
-    elseif option then
-      set_option(current, option)
     end
   end
   if #found == 0 then
-    hub.say(category and ('this agent has no option for the %s'):format(category) or 'this agent has no options')
+    nothing(current, category and ('%s to choose'):format(category) or 'options')
   elseif #found == 1 then
-    choose(found[1])
+    use(found[1])
   else
-    local format = function(option)
-      return option.name
-    end
-    vim.ui.select(found, { prompt = 'Options', kind = 'agentik.option', format_item = format }, choose)
+    choose(found, { prompt = 'Option', kind = 'agentik.option' }, use)
   end
 end
 
---- Searches all sessions; a chosen match shows its session at that message.
----@param query string
-function M.search(query)
-  host.call('searchMessages', { query = query, limit = 200 }, function(err, result)
-    if err then
-      complain(err)
-    elseif #result.matches == 0 then
-      hub.say(('nothing found for %s'):format(query))
-    else
-      local options = {
-        prompt = 'Found',
-        kind = 'agentik.match',
-        format_item = function(match)
-          return day(match.createdAt) .. '  ' .. match.snippet:gsub('%s+', ' ')
-        end,
-      }
-      vim.ui.select(result.matches, options, function(match)
-        if match then
-          local current = conversation.open(match.sessionId)
-          require('agentik').show(current, false)
-          require('agentik.view.chat').go_to(current, match.messageId)
-        end
-      end)
-    end
-  end)
-end
-
---- Completion of :AgentikNew and :AgentikMode, from what is known already: nothing is asked and waited for.
----@param list 'agents'|'modes'
+--- Completion of arguments, from what is known already: nothing is asked and waited for.
+---@param list 'agents'|'modes'|'sessions'
 ---@param lead string
 ---@return string[]
 function M.complete(list, lead)
   local words = {}
+  local agents = vim.tbl_keys(host.server.agents or {})
   if list == 'agents' then
-    words = vim.tbl_keys(host.server.agents or {})
+    words = agents
+  elseif list == 'sessions' then
+    words = vim.tbl_map(function(agent)
+      return 'agent=' .. agent
+    end, agents)
+    table.insert(words, 'folder=.')
   else
     local current = require('agentik').current()
     for _, mode in ipairs(current and current.session.modes or {}) do

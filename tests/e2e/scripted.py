@@ -1,0 +1,40 @@
+"""The scripted agent in an editor: what it does stands in the message (tests/agents/scripted.py)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from tests.e2e.kit import ROOT, Editor
+
+AGENT = ROOT / "tests/agents/scripted.py"
+
+
+def options(more: str = "", **scenario: Any) -> str:
+    """What setup() is given: the scripted agent, and `more` (Lua)."""
+    agent = f"{{ name = 'Scripted', command = {json.dumps(sys.executable)}, args = {{ {_arguments(scenario)} }} }}"
+    return f"{{ agent = 'scripted', settings = {{ agents = {{ scripted = {agent} }} }}, {more} }}"
+
+
+def _arguments(scenario: dict[str, Any]) -> str:
+    arguments = [str(AGENT), *(["--scenario", json.dumps(scenario)] if scenario else [])]
+    return ", ".join(json.dumps(argument) for argument in arguments)
+
+
+def play(editor: Editor, *lines: str, turn: int = 1) -> None:
+    """The agent carries out the lines; the `turn`th turn ends."""
+    editor.lua("require('agentik').send(...)", "\n".join(lines))
+    editor.wait_event("TurnEnded", turn)
+
+
+def tool(tool_id: str, title: str, *, status: str = "completed", kind: str = "edit", **fields: Any) -> str:
+    """A line that makes a tool call, with `content` and `locations` if wanted."""
+    call = {"sessionUpdate": "tool_call", "toolCallId": tool_id, "title": title, "kind": kind, "status": status}
+    return "#update " + json.dumps(call | fields)
+
+
+def diff(path: object, new: str, old: str | None = None) -> dict[str, Any]:
+    """A change as agents send it."""
+    change = {"type": "diff", "path": str(path), "newText": new}
+    return change if old is None else change | {"oldText": old}
