@@ -45,6 +45,8 @@ from agentik_server.domain.happenings import (
 from agentik_server.ports import AgentPolicy, Launch, OpenBuffers, PromptBlock
 
 OUTPUT_LIMIT = 16 * 1024 * 1024  # bytes that wait for an agent that does not read; then we do not read from it either
+BURST = 100  # happenings of one bite that may follow the others at once
+PACE = 5000  # happenings a second, if a bite has more: the agent waits, and the loop has time for cancel and typing
 EARLY_LIMIT = 2000  # updates kept that come before the session is known
 REPLAY_QUIET_S = 0.1  # after load: so long without updates, before the session counts as up
 LATE_REPLAY_QUIET_S = 0.4  # the same for agents that answer before their replay
@@ -298,6 +300,9 @@ class AgentConnection:
         if self.process.queued_bytes > OUTPUT_LIMIT:
             self.process.pause_reading()
             self._loop.call_later(0.05, self._read_on)
+        elif self._tell.waiting > BURST:
+            self.process.pause_reading()
+            self._loop.call_later(self._tell.waiting / PACE, self._read_on)
 
     def _read_on(self) -> None:
         if self.process.queued_bytes > OUTPUT_LIMIT and self.process.running:

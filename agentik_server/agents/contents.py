@@ -72,14 +72,13 @@ def tool_content(items: object) -> ToolContent:
     return ToolContent("\n".join(text for text in texts if text), tuple(diffs), tuple(terminals))
 
 
-def tool_change(fields: Mapping[str, object]) -> ToolChange | None:
-    """A ToolCall or ToolCallUpdate; None without an id. `output` is not set here (see `updates.ToolBook`)."""
+def tool_change(fields: Mapping[str, object], content: ToolContent | None) -> ToolChange | None:
+    """A ToolCall or ToolCallUpdate; None without an id. `content`: of it, if it has any; output: `tool_outputs.py`."""
     tool_call_id = _identity(fields.get("toolCallId"))
     if tool_call_id is None:
         return None
     kind = as_text(fields.get("kind"))
     status = as_text(fields.get("status"))
-    diffs = tool_content(fields["content"]).diffs if isinstance(fields.get("content"), list) else None
     raw_input = fields.get("rawInput")
     return ToolChange(
         tool_call_id=tool_call_id,
@@ -87,7 +86,7 @@ def tool_change(fields: Mapping[str, object]) -> ToolChange | None:
         tool_kind=None if kind is None else kind if kind in TOOL_KINDS else "other",
         status=status if status in TOOL_STATUS else None,
         locations=_locations(fields.get("locations")),
-        diffs=diffs or None,
+        diffs=None if content is None else content.diffs or None,
         input=None if raw_input is None else clean_json(raw_input),
     )
 

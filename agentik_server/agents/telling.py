@@ -35,6 +35,11 @@ class Teller:
         self._parts: list[str] = []  # of the text that is last in line
         self._scheduled = False
 
+    @property
+    def waiting(self) -> int:
+        """How many happenings the application has still to hear."""
+        return len(self._waiting)
+
     def __call__(self, happening: Happening) -> None:
         if not self._scheduled:
             self._scheduled = True
@@ -95,11 +100,17 @@ def merge_changes(first: ToolChange, second: ToolChange) -> ToolChange:
     output, delta = second.output, second.output_delta
     if output is None:
         output, delta = first.output, "".join(filter(None, (first.output_delta, delta))) or None
-    values = {
-        field.name: getattr(first if getattr(second, field.name) is None else second, field.name)
-        for field in fields(ToolChange)
-    }
-    return ToolChange(**{**values, "output": output, "output_delta": delta})
+    return ToolChange(
+        first.tool_call_id,
+        first.title if second.title is None else second.title,
+        first.tool_kind if second.tool_kind is None else second.tool_kind,
+        first.status if second.status is None else second.status,
+        first.locations if second.locations is None else second.locations,
+        first.diffs if second.diffs is None else second.diffs,
+        output,
+        delta,
+        first.input if second.input is None else second.input,
+    )
 
 
 def merge_controls(first: Controls, second: Controls) -> Controls:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from agentik_server.agents.clean import as_dict, as_int, as_text
-from agentik_server.agents.contents import raw_output_text, tool_change, tool_content
+from agentik_server.agents.contents import ToolContent, raw_output_text, tool_change, tool_content
 from agentik_server.agents.telling import merge_changes
 from agentik_server.domain.message import ToolChange
 
@@ -33,12 +33,14 @@ class ToolOutputs:
 
     def change(self, fields: Mapping[str, object], *, asked: bool = False) -> ToolChange | None:
         """News of a tool call; None without an id. `asked`: from a permission request, its text is not yet output."""
-        change = tool_change(fields)
+        items = fields.get("content")
+        content = tool_content(items) if isinstance(items, list) else None
+        change = tool_change(fields, content)
         if change is None:
             return None
         known = self._remember(change.tool_call_id)
         known.news = merge_changes(known.news, change)
-        output, delta = self._from_content(known, change.tool_call_id, fields.get("content")), None
+        output, delta = self._from_content(known, change.tool_call_id, content), None
         meta = as_dict(fields.get("_meta"))
         if output is None:
             delta = _meta_output(meta) or None
@@ -48,6 +50,8 @@ class ToolOutputs:
         if asked:
             known.has_text = False
         status = change.status or _meta_status(meta)
+        if output is None and delta is None and status is change.status:
+            return change
         return replace(change, output=output, output_delta=delta, status=status)
 
     def all_news(self, tool_call_id: str) -> ToolChange:
@@ -64,10 +68,9 @@ class ToolOutputs:
             return ToolChange(tool_call_id, output=text)
         return ToolChange(tool_call_id, output_delta=text)
 
-    def _from_content(self, known: _Known, tool_call_id: str, items: object) -> str | None:
-        if not isinstance(items, list):
+    def _from_content(self, known: _Known, tool_call_id: str, content: ToolContent | None) -> str | None:
+        if content is None:
             return None
-        content = tool_content(items)
         texts = [content.text] if content.text else []
         for terminal in content.terminals:
             output = self._terminal_text(terminal)

@@ -115,7 +115,7 @@ class Rig:
         self.link.prompt(turn_id, [PromptBlock(text, attachments)], quiet=quiet)
         return turn_id
 
-    async def ended(self, turn_id: str) -> PromptAnswered | PromptNotWritten | AgentExited:
+    async def ended(self, turn_id: str, limit_s: float = 20.0) -> PromptAnswered | PromptNotWritten | AgentExited:
         """How a turn ended, from the link's side."""
 
         def ends() -> list[PromptAnswered | PromptNotWritten | AgentExited]:
@@ -126,7 +126,7 @@ class Rig:
                 or (isinstance(h, PromptAnswered | PromptNotWritten) and h.turn_id == turn_id)
             ]
 
-        await self.until(ends)
+        await self.until(ends, limit_s)
         return ends()[-1]
 
     async def ask(self, text: str, *attachments: Attachment, quiet: bool = False) -> PromptAnswered:

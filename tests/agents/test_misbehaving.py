@@ -474,6 +474,15 @@ async def test_a_flood_reaches_the_application_merged_and_cancel_is_heard(tmp_pa
         assert sum(len(h.text) for h in texts) > 20 * len(texts)
 
 
+async def test_a_flood_that_cannot_be_merged_is_slowed_down_and_nothing_is_lost(tmp_path: Path) -> None:
+    async with Rig(tmp_path) as rig:
+        await rig.ready()
+        await rig.ask("".join(f"#say {n} \n#think {n} \n" for n in range(1500)))
+        wanted = "".join(f"{n} " for n in range(1500))
+        assert rig.text == wanted
+        assert "".join(h.text for h in rig.all(TextArrived) if h.kind == "thought") == wanted
+
+
 async def test_controls_are_merged_and_the_last_word_counts(tmp_path: Path) -> None:
     async with Rig(tmp_path) as rig:
         await rig.ready()
