@@ -43,7 +43,7 @@ def edit_pending(db: sqlite3.Connection, write: EditPending) -> Done:
             "UPDATE pending SET attachments = ? WHERE session = ? AND message_id = ?",
             (codec.dump_attachments(draft.attachments), session.number, draft.message_id),
         )
-    return _stored(db, session, queue, after)
+    return _stored(db, session, queue, after, rewritten=True)
 
 
 def apply_edits(db: sqlite3.Connection, write: ApplyPendingEdits) -> Done:
@@ -67,7 +67,7 @@ def apply_edits(db: sqlite3.Connection, write: ApplyPendingEdits) -> Done:
     if not any(reason is None for _, reason in results):
         done = Done(queue=load_view(db, write.session_id), revision=current_revision(db))
     else:
-        done = _stored(db, session, before, queue)
+        done = _stored(db, session, before, queue, rewritten=bool(texts))
     return replace(done, results=tuple(results))
 
 
@@ -151,7 +151,10 @@ def _write_text(db: sqlite3.Connection, session: SessionRow, message_id: str, te
     )
 
 
-def _stored(db: sqlite3.Connection, session: SessionRow, before: Queue, after: Queue) -> Done:
-    if after != before or before.waiting != after.waiting:
+def _stored(
+    db: sqlite3.Connection, session: SessionRow, before: Queue, after: Queue, *, rewritten: bool = False
+) -> Done:
+    """`rewritten`: a text was written. The queue itself knows only its length, which may be the same."""
+    if rewritten or after != before:
         store_queue(db, session, before, after)
     return Done(queue=load_view(db, session.session_id), revision=current_revision(db))

@@ -181,6 +181,8 @@ def test_an_edit_replaces_attachments_or_keeps_them(desk: Desk) -> None:  # B51
 def test_every_change_gives_the_queue_a_higher_revision(full: Desk) -> None:  # B25
     steps: list[saves.Write] = [
         saves.EditPending("s", Draft("a", "new"), True, LIMITS),
+        saves.EditPending("s", Draft("a", "NEW"), True, LIMITS),  # as long as before
+        saves.ApplyPendingEdits("s", (PendingEdit("edit", "a", text="wen"),), LIMITS),
         saves.MovePending("s", "a", 2),
         saves.RemovePending("s", "a"),
         saves.PauseQueue("s", True),
