@@ -39,21 +39,43 @@ local function list_of(current)
   return list
 end
 
+--- Where each item begins. `empty`: nothing is left of its lines.
+---@param current agentik.Conversation
+---@return { id: string, row: integer, empty: boolean, order: integer }[] from top to bottom
+local function marks_of(current)
+  local list, found = list_of(current), {}
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(M.buffer(current), NS, 0, -1, { details = true })) do
+    local id, row, end_row = list.marks[mark[1]], mark[2], mark[4].end_row
+    if id then
+      -- Lines that were replaced as a whole push the start behind the end.
+      local empty = row == end_row and mark[3] == mark[4].end_col
+      table.insert(found, { id = id, row = math.min(row, end_row), empty = empty, order = #found })
+    end
+  end
+  table.sort(found, function(a, b)
+    return a.row < b.row or a.row == b.row and a.order < b.order
+  end)
+  return found
+end
+
 --- The items as they stand in the buffer now, from top to bottom.
 ---@param current agentik.Conversation
 ---@return agentik.Segment[]
 local function segments(current)
-  local buf, list = M.buffer(current), list_of(current)
-  local starts, taken = {}, {}
+  local buf, starts = M.buffer(current), {}
   local count = api.nvim_buf_line_count(buf)
   if count == 1 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == '' then
     return {} -- the last of them was deleted
   end
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, NS, 0, -1, { details = true })) do
-    local id, row = list.marks[mark[1]], mark[2]
-    if id and not mark[4].invalid and not taken[row] and row < count then
-      taken[row] = true
-      table.insert(starts, { id = id, row = row })
+  for _, each in ipairs(marks_of(current)) do
+    local last = starts[#starts]
+    local taken = last and last.row == each.row
+    if each.row < count and not (taken and not last.empty) then
+      -- The mark of a deleted item stands where the next one begins: that one owns the line.
+      if taken then
+        table.remove(starts)
+      end
+      table.insert(starts, each)
     end
   end
   local found = {}
@@ -83,9 +105,9 @@ local function draw_info(current)
   local buf, list, icons = M.buffer(current), list_of(current), config.icons()
   api.nvim_buf_clear_namespace(buf, INFO, 0, -1)
   local number = 0
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, NS, 0, -1, { details = true })) do
-    local item = list.items[list.marks[mark[1]] or '']
-    if item and not mark[4].invalid then
+  for _, mark in ipairs(marks_of(current)) do
+    local item = list.items[mark.id]
+    if item and not mark.empty and mark.row < api.nvim_buf_line_count(buf) then
       number = number + 1
       local parts = {}
       for _, attachment in ipairs(item.attachments or {}) do
@@ -96,7 +118,7 @@ local function draw_info(current)
       elseif item.createdAt then
         table.insert(parts, age(item.createdAt))
       end
-      api.nvim_buf_set_extmark(buf, INFO, mark[2], 0, {
+      api.nvim_buf_set_extmark(buf, INFO, mark.row, 0, {
         sign_text = tostring(number % 100),
         sign_hl_group = 'AgentikPendingNumber',
         virt_text = { { ' ' .. table.concat(parts, ' · '), 'AgentikPendingInfo' } },
@@ -152,8 +174,6 @@ local function draw(current, forget)
       end_row = last,
       end_col = 0,
       strict = false,
-      invalidate = true,
-      undo_restore = true,
     })
     list.marks[mark] = item.messageId
     list.items[item.messageId] = item
@@ -277,14 +297,14 @@ end
 ---@param current agentik.Conversation
 ---@return table? PendingItem under the cursor
 local function item_under_cursor(current)
-  local list = list_of(current)
   local row = api.nvim_win_get_cursor(0)[1] - 1
-  local marks = api.nvim_buf_get_extmarks(M.buffer(current), NS, { row, -1 }, 0, { details = true })
-  for _, mark in ipairs(marks) do
-    if not mark[4].invalid and list.marks[mark[1]] then
-      return list.items[list.marks[mark[1]]]
+  local found
+  for _, mark in ipairs(marks_of(current)) do
+    if mark.row <= row and not mark.empty then
+      found = list_of(current).items[mark.id]
     end
   end
+  return found
 end
 
 --- Calls the server about the item under the cursor, after the edits.
@@ -459,7 +479,7 @@ hub.on('changed', function(current, part)
   local list = list_of(current)
   local inserting = api.nvim_get_mode().mode:sub(1, 1) == 'i' and api.nvim_get_current_buf() == current.bufs.pending
   -- What the person is typing is never replaced; the answer to their edits brings the list up to date.
-  if list.dirty == 0 and list.sent == 0 and not inserting then
+  if list.sent == 0 and not inserting and #edits_of(current) == 0 then
     draw(current)
   end
 end)

@@ -19,13 +19,13 @@ local function text_of(lines)
   return table.concat(lines, '\n')
 end
 
---- Where `needle` begins in `lines`, not before `from`.
+--- Every place where `needle` begins in `lines`.
 ---@param lines string[]
 ---@param needle string[]
----@param from integer
----@return integer?
-local function find(lines, needle, from)
-  for start = from, #lines - #needle + 1 do
+---@return integer[]
+local function places(lines, needle)
+  local found = {}
+  for start = 1, #lines - #needle + 1 do
     local same = true
     for offset, line in ipairs(needle) do
       if lines[start + offset - 1] ~= line then
@@ -34,9 +34,41 @@ local function find(lines, needle, from)
       end
     end
     if same then
+      table.insert(found, start)
+    end
+  end
+  return found
+end
+
+---@param lines string[]
+---@param start integer
+---@param count integer
+---@return string[] before
+---@return string[] after
+local function without(lines, start, count)
+  return vim.list_slice(lines, 1, start - 1), vim.list_slice(lines, start + count)
+end
+
+--- Where the lines of a missing item were put into those of another: nil when they are the other's own.
+---@param segment agentik.Segment
+---@param own string[] lines of that other item before
+---@param missing string[]
+---@param is_first boolean
+---@return integer?
+local function put_at(segment, own, missing, is_first)
+  local found = places(segment.lines, missing)
+  if #segment.lines <= #missing or #found <= #places(own, missing) then
+    return nil
+  end
+  for _, start in ipairs(found) do
+    local before, after = without(segment.lines, start, #missing)
+    if #places(vim.list_extend(before, after), own) > 0 then
       return start
     end
   end
+  -- The other was changed as well. Its first line is its own, unless the missing one was put above the first of all.
+  local last = found[#found]
+  return (last > 1 or is_first) and last or nil
 end
 
 --- Items that were deleted and put elsewhere (`dd`, `p`): their lines stand among those of another item.
@@ -44,12 +76,15 @@ end
 ---@param segments agentik.Segment[]
 ---@return agentik.Segment[]
 local function with_moved(base, segments)
-  local present = {}
+  local present, own = {}, {}
   for _, segment in ipairs(segments) do
     present[segment.id] = true
   end
+  for _, item in ipairs(base) do
+    own[item.id] = item.lines
+  end
   local missing = vim.tbl_filter(function(item)
-    return not present[item.id] and not (#item.lines == 1 and item.lines[1] == '')
+    return not present[item.id] and text_of(item.lines):find('%S') ~= nil
   end, base)
   -- Longest first: a short item may be part of a long one.
   table.sort(missing, function(a, b)
@@ -57,22 +92,12 @@ local function with_moved(base, segments)
   end)
   for _, item in ipairs(missing) do
     for index, segment in ipairs(segments) do
-      -- The first line belongs to the segment itself, unless the item was put above the first one.
-      local start = find(segment.lines, item.lines, index == 1 and 1 or 2)
-      local rest = start and #segment.lines - #item.lines > 0
-      if start and rest then
-        local before = vim.list_slice(segment.lines, 1, start - 1)
-        local after = vim.list_slice(segment.lines, start + #item.lines)
-        local moved = { id = item.id, lines = item.lines }
-        if #before == 0 then
-          segment.lines = after
-          table.insert(segments, index, moved)
-        else
-          segment.lines = before
-          table.insert(segments, index + 1, moved)
-          -- What stands below the moved lines still belongs to the item above them.
-          vim.list_extend(segment.lines, after)
-        end
+      local start = put_at(segment, own[segment.id] or {}, item.lines, index == 1)
+      if start then
+        local before, after = without(segment.lines, start, #item.lines)
+        table.insert(segments, #before == 0 and index or index + 1, { id = item.id, lines = item.lines })
+        -- What stands below the moved lines still belongs to the item above them.
+        segment.lines = vim.list_extend(before, after)
         break
       end
     end
