@@ -68,6 +68,12 @@ class Rpc:
                 raise TimeoutError(what)
             self._read(min(left, 0.05))
 
+    def listen(self, seconds: float) -> None:
+        """Takes in what Neovim sends for so long."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._read(left)
+
     def _read(self, wait_s: float) -> None:
         if not self._selector.select(wait_s):
             return
