@@ -60,9 +60,10 @@ class DictationService:
     ) -> str:
         """Opens the microphone and listens; the model is loaded meanwhile. Returns the id of the dictation.
 
-        `language`, `device`: None or "" means as in the settings; a device is what `list_microphones` calls `device`, a
-        part of its name, or PortAudio's number. `hotwords`: identifiers in view, the most relevant first; what is said
-        is written as one of them where it sounds so. The first notifications may come before this returns. Raises `VoiceRefused`: `dictationBusy`, `microphoneUnavailable`, `speechModelMissing`.
+        `language`, `device`: None or "" means as in the settings; a device is what `list_microphones` calls `device`,
+        a part of its name, or PortAudio's number. `hotwords`: identifiers in view, the most relevant first; what is
+        said is written as one of them where it sounds so. The first notifications may come before this returns.
+        Raises `VoiceRefused`: `dictationBusy`, `microphoneUnavailable`, `speechModelMissing`.
         """
         if self._starting or self._running is not None:
             raise VoiceRefused("dictationBusy", "a dictation is running already: stop or cancel it first")
