@@ -174,8 +174,8 @@ end
 ---@param source agentik.complete.Source
 local function open_menu_when_typed(source)
   local row, col = unpack(vim.api.nvim_win_get_cursor(0))
-  local start = find_start(vim.api.nvim_get_current_line():sub(1, col), row == 1)
-  local place = start and ('%d:%d'):format(row, start)
+  local start, kind = find_start(vim.api.nvim_get_current_line():sub(1, col), row == 1)
+  local place = start and ('%d:%d%s'):format(row, start, kind)
   if place and place ~= source.opened_at and vim.fn.pumvisible() == 0 and not has_plugin() then
     feed('<C-x><C-o>')
   end

@@ -21,19 +21,21 @@ local function is_usable(win)
     and not vim.wo[win].previewwindow
 end
 
---- A window for a file: the last one of the person, another ordinary one, else a new one beside ours.
----@return integer
-function M.window()
+--- The window in which the person works on files: this one, the last one, another ordinary one of the tab page.
+---@return integer?
+function M.find()
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
-  if previous ~= 0 and is_usable(previous) then
-    return previous
-  end
-  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if is_usable(win) then
+  for _, win in ipairs({ api.nvim_get_current_win(), previous, unpack(api.nvim_tabpage_list_wins(0)) }) do
+    if win ~= 0 and is_usable(win) then
       return win
     end
   end
-  return api.nvim_open_win(api.nvim_create_buf(true, false), false, { split = 'left', win = -1 })
+end
+
+--- A window for a file: that of the person, else a new one beside ours.
+---@return integer
+function M.window()
+  return M.find() or api.nvim_open_win(api.nvim_create_buf(true, false), false, { split = 'left', win = -1 })
 end
 
 --- Goes to a place in a file.
