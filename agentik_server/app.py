@@ -18,6 +18,7 @@ from agentik_server.domain import effects as want
 from agentik_server.domain import news, saves
 from agentik_server.domain.following import Follower
 from agentik_server.domain.happenings import Happening, HistoryReplayed, StartFailed
+from agentik_server.domain.mail import read_mail
 from agentik_server.domain.pending import QueueView
 from agentik_server.domain.policy import SessionPolicy
 from agentik_server.domain.refusal import Refused
@@ -229,6 +230,23 @@ class App:
             self.refresh(session_id)
 
         self.write(write, done)
+
+    def post_mail(
+        self,
+        session_id: str,
+        mail: Mapping[str, object],
+        request: int | None,
+        answer: Mapping[str, object] | None = None,
+    ) -> None:
+        """A wish for the process that owns the session (see domain/mail)."""
+
+        def done(outcome: saves.Outcome) -> None:
+            if isinstance(outcome, saves.Done):
+                self.answer(request, answer or {})
+            else:
+                self.refuse(request, "storeFailed", getattr(outcome, "detail", "not saved"))
+
+        self.write(saves.PostMail(session_id, mail, self.ports.clock()), done)
 
     def adopt(self, facts: saves.SessionFacts, owner: saves.Owner, next_seq: int, queue: QueueView) -> Session:
         """From now on this process runs the session's turns."""
@@ -469,32 +487,8 @@ class App:
             self._open.discard(session_id)
 
     def _read_mail(self, session_id: str, mail: Mapping[str, object]) -> None:
-        """A wish of an editor that does not own the session; one that came too late has no effect."""
-        now = self.ports.clock()
-
-        def use(session: Session) -> Iterable[want.Effect]:
-            match mail.get("kind"):
-                case "cancel":
-                    return session.cancel(None, now)
-                case "steer":
-                    return session.cancel(None, now, "steer")
-                case "answerPermission":
-                    option = mail.get("optionId")
-                    return session.answer_permission(
-                        str(mail["permissionId"]), None if option is None else str(option), None, now
-                    )
-                case "answerQuestion":
-                    return session.answer_question(
-                        str(mail["questionId"]), str(mail["action"]), mail.get("content"), None, now
-                    )
-                case "restart":
-                    return session.restart_agent(None, now)
-                case kind:
-                    log.warning("unknown mail %r", kind)
-                    return ()
-
         try:
-            self._with_owned(session_id, use)
+            self._with_owned(session_id, lambda s: read_mail(s, mail, self.ports.clock()))
         except Refused as refused:
             log.info("mail came too late: %s", refused.message)
 
