@@ -131,9 +131,16 @@ class DictationState(Wire):
     detail: str | None = None
 
 
-class DictationText(Wire):
+class DictationPartial(Wire):
+    dictation_id: str
+    text: str = Field(description='the running guess; "" takes it away')
+    stable: str | None = Field(None, description="the beginning of it that two guesses agree on")
+
+
+class DictationFinal(Wire):
     dictation_id: str
     text: str
+    command: Literal["newline", "scratch", "send"] | None = Field(None, description="said alone; `text` is empty then")
 
 
 class DictationLevel(Wire):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from agentik_server.protocol.base import Empty, Wire
 from agentik_server.protocol.notifications import (
     ConnectionChanged,
+    DictationFinal,
     DictationLevel,
+    DictationPartial,
     DictationState,
-    DictationText,
     MessageQueued,
     MessageReceived,
     MessageUpdated,
@@ -266,7 +267,7 @@ NOTIFICATIONS: dict[str, NotificationType] = {
         "`after` = the last revision seen. Nothing else of the session was sent in between.",
     ),
     "agentik/dictationState": NotificationType(DictationState, "A step of the dictation."),
-    "agentik/dictationPartial": NotificationType(DictationText, "The running guess of what is being said."),
-    "agentik/dictationFinal": NotificationType(DictationText, "Text that will not change any more."),
+    "agentik/dictationPartial": NotificationType(DictationPartial, "The running guess of what is being said."),
+    "agentik/dictationFinal": NotificationType(DictationFinal, "Text that will not change any more."),
     "agentik/dictationLevel": NotificationType(DictationLevel, "Input level, at most 10 a second."),
 }
