@@ -1,6 +1,8 @@
 # The two commands of the README are `make try` and `make test`; both set up everything first.
 VENV := .venv
 PY := $(VENV)/bin/python
+# Tests wait more than they work.
+JOBS := 3
 
 .PHONY: help setup try test check bench torture lock generate real
 
@@ -19,7 +21,7 @@ try: setup
 	@scripts/try.sh
 
 test: setup
-	@$(PY) -m pytest tests $(ARGS)
+	@$(PY) -m pytest tests -n $(JOBS) --dist loadgroup $(ARGS)
 
 check: setup
 	@$(VENV)/bin/ruff check .
