@@ -14,7 +14,7 @@ from agentik_server.domain.refusal import Refused
 from agentik_server.domain.saves import Admit, Admitted, Disposition, Owner, Resend
 from agentik_server.store import ledger
 from agentik_server.store.attachment_rows import keep_files
-from agentik_server.store.queues import insert_draft, load_queue, load_view, store_queue
+from agentik_server.store.queues import LATER, insert_draft, load_queue, store_queue
 from agentik_server.store.rows import (
     SessionRow,
     current_revision,
@@ -33,7 +33,7 @@ def admit(db: sqlite3.Connection, write: Admit) -> Admitted:
     draft = write.draft
     known = ledger.first_outcome(db, write.session_id, draft.message_id, draft.text)
     if known is not None:
-        return Admitted(known, load_view(db, write.session_id), repeated=True, revision=current_revision(db))
+        return Admitted(known, LATER, repeated=True, revision=current_revision(db))
     session = need_session(db, write.session_id, write.owner)
     check_draft(draft, write.limits)
     present = find_message(db, session, draft.message_id)
@@ -107,7 +107,7 @@ def _start(db: sqlite3.Connection, session: SessionRow, draft: Draft, write: Adm
     )  # fmt: skip
     received = save_message(db, session, message, index=False) or message
     touch_session(db, session, write.now)
-    return Admitted("started", load_view(db, write.session_id), (received,), revision=received.revision)
+    return Admitted("started", LATER, (received,), revision=received.revision)
 
 
 def _wait(
@@ -116,8 +116,8 @@ def _wait(
     urgent = isinstance(write, Admit) and write.urgent
     insert_draft(db, session, draft, created_at=write.now, urgent=urgent, at_head=urgent)
     keep_files(db, session, draft.message_id, draft.attachments)
-    revision = store_queue(db, session, before, after, write.now)
-    return Admitted("queued", load_view(db, write.session_id), revision=revision)
+    revision = store_queue(db, session, before, after, write.now, appended=not urgent)
+    return Admitted("queued", LATER, revision=revision)
 
 
 def _resent_already(db: sqlite3.Connection, session: SessionRow, write: Resend) -> Admitted | None:
@@ -132,9 +132,8 @@ def _resent_already(db: sqlite3.Connection, session: SessionRow, write: Resend) 
         ).fetchone()
     if row is None:
         return None
-    view = load_view(db, write.session_id)
     disposition: Disposition = "queued" if row[0] == "pending" else "started"
-    return Admitted(disposition, view, repeated=True, revision=current_revision(db))
+    return Admitted(disposition, LATER, repeated=True, revision=current_revision(db))
 
 
 def _copy_id(db: sqlite3.Connection, session: SessionRow, message: Message) -> str:

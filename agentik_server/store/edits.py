@@ -24,7 +24,7 @@ from agentik_server.domain.saves import (
 )
 from agentik_server.store import codec
 from agentik_server.store.attachment_rows import drop_files, keep_files
-from agentik_server.store.queues import load_queue, load_view, mark_changed, store_queue
+from agentik_server.store.queues import LATER, load_queue, mark_changed, store_queue
 from agentik_server.store.rows import SessionRow, current_revision, find_message, need_session, next_revision
 
 
@@ -65,7 +65,7 @@ def apply_edits(db: sqlite3.Connection, write: ApplyPendingEdits) -> Done:
     for message_id, text in texts.items():
         _write_text(db, session, message_id, text)
     if not any(reason is None for _, reason in results):
-        done = Done(queue=load_view(db, write.session_id), revision=current_revision(db))
+        done = Done(queue=LATER, revision=current_revision(db))
     else:
         done = _stored(db, session, before, queue, rewritten=bool(texts))
     return replace(done, results=tuple(results))
@@ -111,7 +111,7 @@ def hold_pending(db: sqlite3.Connection, write: HoldPending) -> Done:
     if session.held_until != write.until:
         db.execute("UPDATE sessions SET held_until = ? WHERE number = ?", (write.until, session.number))
         mark_changed(db, session)
-    return Done(queue=load_view(db, write.session_id), revision=current_revision(db))
+    return Done(queue=LATER, revision=current_revision(db))
 
 
 def _edited(
@@ -157,4 +157,4 @@ def _stored(
     """`rewritten`: a text was written. The queue itself knows only its length, which may be the same."""
     if rewritten or after != before:
         store_queue(db, session, before, after)
-    return Done(queue=load_view(db, session.session_id), revision=current_revision(db))
+    return Done(queue=LATER, revision=current_revision(db))

@@ -38,7 +38,7 @@ from agentik_server.store.attachments import AttachmentFiles
 from agentik_server.store.ledger import is_known
 from agentik_server.store.opening import BUSY_TIMEOUT_S
 from agentik_server.store.sessions import IsAlive
-from agentik_server.store.transactions import perform
+from agentik_server.store.transactions import perform_in_group, with_queues
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,7 @@ class GroupWriter:
                 "BEGIN IMMEDIATE"
             )  # never a read that turns into a write: that fails at once when another writes
             outcomes = [self._carry_out_one(db, *pair) for pair in zip(writes, prepared, strict=True)]
+            outcomes = with_queues(db, writes, outcomes)
             db.execute("COMMIT")
         except sqlite3.Error as error:
             self._note(error)
@@ -158,7 +159,7 @@ class GroupWriter:
         if isinstance(prepared, Denied | Failed):
             return prepared
         try:
-            return perform(db, prepared, is_alive=self._is_alive)
+            return perform_in_group(db, prepared, is_alive=self._is_alive)
         except sqlite3.Error as error:
             if not db.in_transaction:
                 raise

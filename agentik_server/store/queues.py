@@ -15,6 +15,7 @@ from agentik_server.store.attachment_rows import drop_files
 from agentik_server.store.ledger import mark_removed
 from agentik_server.store.rows import SessionRow, find_session, next_revision
 
+LATER = QueueView(revision=-1)  # in an outcome: the queue as it stands when the group of writes is done
 _WAITING = "session = ? AND state = 'pending'"
 
 
@@ -92,17 +93,25 @@ def put_at_head(db: sqlite3.Connection, session: SessionRow, message: Message) -
 
 
 def store_queue(
-    db: sqlite3.Connection, session: SessionRow, before: Queue, after: Queue, now: int | None = None
+    db: sqlite3.Connection,
+    session: SessionRow,
+    before: Queue,
+    after: Queue,
+    now: int | None = None,
+    *,
+    appended: bool = False,
 ) -> int:
     """Write what differs (items that left, order, urgency, pause) and give the queue a new revision.
 
-    Items that are new in `after` have been inserted already. `now` as in `mark_changed`. Returns the revision.
+    Items that are new in `after` have been inserted already. `now` as in `mark_changed`. `appended`: all that differs
+    in the order is a new item at the end. Returns the revision.
     """
     kept = {item.message_id for item in after.waiting}
     for item in before.waiting:
         if item.message_id not in kept:
             _remove(db, session, item.message_id)
-    _store_order(db, session, after)
+    if not appended:
+        _store_order(db, session, after)
     if after.pause != before.pause:
         reason, detail = (after.pause.reason, after.pause.detail) if after.pause else (None, "")
         db.execute(

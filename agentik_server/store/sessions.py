@@ -27,7 +27,7 @@ from agentik_server.store import codec
 from agentik_server.store.asks import take_letters
 from agentik_server.store.attachment_rows import drop_files_of_session
 from agentik_server.store.purging import doom
-from agentik_server.store.queues import load_queue, load_view, store_queue
+from agentik_server.store.queues import LATER, load_queue, store_queue
 from agentik_server.store.rows import (
     SessionRow,
     current_revision,
@@ -85,8 +85,7 @@ def create_session(db: sqlite3.Connection, write: CreateSession) -> Done:
         ),
     )
     session = need_session(db, facts.session_id)
-    view = load_view(db, facts.session_id)
-    return Done(facts=load_facts(db, session), queue=view, revision=revision)
+    return Done(facts=load_facts(db, session), queue=LATER, revision=revision)
 
 
 def fork_session(db: sqlite3.Connection, write: ForkSession) -> Done:
@@ -184,7 +183,7 @@ def forget_old(db: sqlite3.Connection, write: ForgetOld, is_alive: IsAlive) -> D
 def _taken(db: sqlite3.Connection, session: SessionRow, owner: Owner | None) -> Taken:
     row = db.execute("SELECT max(seq) FROM messages WHERE session = ?", (session.number,)).fetchone()
     next_seq = int(row[0]) + 1 if row[0] is not None else 1
-    return Taken(load_facts(db, session), owner, next_seq, load_view(db, session.session_id))
+    return Taken(load_facts(db, session), owner, next_seq, LATER)
 
 
 def _restore_queue(db: sqlite3.Connection, session: SessionRow, *, pause: bool) -> bool:

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agentik_server.domain import saves
+from agentik_server.domain.pending import QueueView
 from agentik_server.domain.refusal import Refused
-from agentik_server.domain.saves import Denied, Done, Fenced, Outcome, SaveMessages, Write
+from agentik_server.domain.saves import Admitted, Claimed, Denied, Done, Fenced, Outcome, SaveMessages, Taken, Write
 from agentik_server.store import admission, asks, edits, sessions, turns
+from agentik_server.store.queues import LATER, load_view
 from agentik_server.store.rows import LostOwnership, current_revision, need_session, touch_session
 from agentik_server.store.sessions import IsAlive
 from agentik_server.store.transcript import save_messages
@@ -32,6 +35,24 @@ def perform(db: sqlite3.Connection, write: Write, *, is_alive: IsAlive = nobody_
     The connection must not open transactions by itself (`isolation_level=None`). Raises sqlite3.Error; then too
     nothing of this write is left, and possibly nothing of the caller's transaction (`db.in_transaction` tells).
     """
+    return with_queues(db, [write], [perform_in_group(db, write, is_alive=is_alive)])[0]
+
+
+def with_queues(db: sqlite3.Connection, writes: Sequence[Write], outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes of `perform_in_group`, each with its session's queue as it stands now: loaded once a session."""
+    queues: dict[str, QueueView] = {}
+    complete = list(outcomes)
+    for index, (write, outcome) in enumerate(zip(writes, outcomes, strict=True)):
+        if isinstance(outcome, Done | Admitted | Claimed | Taken) and outcome.queue is LATER:
+            session_id = session_of(write)
+            if session_id not in queues:
+                queues[session_id] = load_view(db, session_id)
+            complete[index] = replace(outcome, queue=queues[session_id])
+    return complete
+
+
+def perform_in_group(db: sqlite3.Connection, write: Write, *, is_alive: IsAlive) -> Outcome:
+    """Like `perform`, but the outcome is not complete before `with_queues`: a hundred sends show one queue once."""
     db.execute("SAVEPOINT one_write")
     try:
         outcome = _carry_out(db, write, is_alive)
@@ -47,6 +68,13 @@ def perform(db: sqlite3.Connection, write: Write, *, is_alive: IsAlive = nobody_
         raise
     db.execute("RELEASE one_write")
     return outcome
+
+
+def session_of(write: Write) -> str:
+    """Empty for a write that belongs to no session."""
+    if isinstance(write, saves.CreateSession):
+        return write.facts.session_id
+    return str(getattr(write, "session_id", ""))
 
 
 def _undo(db: sqlite3.Connection) -> None:

@@ -14,8 +14,8 @@ from agentik_server.domain.refusal import Refused
 from agentik_server.domain.saves import Claim, Claimed, Done, EndTurn, Journal, PutBack, TurnFacts
 from agentik_server.store import codec
 from agentik_server.store.queues import (
+    LATER,
     load_queue,
-    load_view,
     mark_changed,
     put_at_head,
     store_queue,
@@ -67,7 +67,7 @@ def claim(db: sqlite3.Connection, write: Claim) -> Claimed:
     session = need_session(db, write.session_id)
     count = _claimable(load_queue(db, session), write, held=session.held_until > write.now)
     if count == 0:
-        return Claimed((), load_view(db, write.session_id))
+        return Claimed((), LATER)
     rows = db.execute(
         "UPDATE pending SET state = 'claimed', turn_id = ? WHERE session = ? AND state = 'pending' AND message_id IN"
         " (SELECT message_id FROM pending WHERE session = ? AND state = 'pending' ORDER BY place LIMIT ?)"
@@ -84,7 +84,7 @@ def claim(db: sqlite3.Connection, write: Claim) -> Claimed:
         )  # fmt: skip
         taken.append(save_message(db, session, message, index=False) or message)
     mark_changed(db, session, write.now)
-    return Claimed(tuple(taken), load_view(db, write.session_id))
+    return Claimed(tuple(taken), LATER)
 
 
 def journal(db: sqlite3.Connection, write: Journal) -> Done:
@@ -105,7 +105,7 @@ def put_back(db: sqlite3.Connection, write: PutBack) -> Done:
     gone: tuple[Message, ...] = ()
     if _is_open(db, session, write.turn_id):
         gone = _put_back(db, session, write.turn_id, write.pause)
-    return Done(messages=gone, queue=load_view(db, write.session_id), revision=current_revision(db))
+    return Done(messages=gone, queue=LATER, revision=current_revision(db))
 
 
 def end_turn(db: sqlite3.Connection, write: EndTurn) -> Done:
@@ -122,8 +122,7 @@ def end_turn(db: sqlite3.Connection, write: EndTurn) -> Done:
             store_queue(db, session, before, after, write.now)
         else:
             touch_session(db, session, write.now)
-    view = load_view(db, write.session_id)
-    return Done(messages=changed, queue=view, revision=current_revision(db))
+    return Done(messages=changed, queue=LATER, revision=current_revision(db))
 
 
 def recover(db: sqlite3.Connection, session: SessionRow, now: int) -> Recovery:

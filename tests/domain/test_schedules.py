@@ -13,9 +13,9 @@ from agentik_server.domain.policy import SessionPolicy
 from tests.domain.world import Answered, World
 
 MOVES = (
-    "send", "send", "send", "send now", "commit", "commit", "commit", "commit", "read", "ready", "ready", "answer",
-    "answer", "error", "chunk", "ask", "permit", "agent dies", "cancel", "pause", "resume", "tick", "timer", "remove",
-    "move", "now", "restart", "server dies", "server dies after commit",
+    "send", "send", "send", "send now", "commit", "commit", "commit", "commit group", "read", "ready", "ready",
+    "answer", "answer", "error", "chunk", "ask", "permit", "agent dies", "cancel", "pause", "resume", "tick", "timer",
+    "remove", "move", "now", "restart", "server dies", "server dies after commit",
 )  # fmt: skip
 
 
@@ -41,6 +41,8 @@ class Play:
                 self.sent.append((message_id, answered))
             case "commit" if world.store.queue:
                 world.store.commit()
+            case "commit group" if world.store.queue:
+                world.store.commit(2 + choice % 6)
             case "read" if world.store.reads:
                 world.store.answer_read()
             case "ready" if link:

@@ -20,7 +20,7 @@ from agentik_server.ports import AgentListing, AgentSpec, Launch, PromptBlock
 from agentik_server.requests import Requests
 from agentik_server.store.migrations import migrate
 from agentik_server.store.reads import fetch
-from agentik_server.store.transactions import perform
+from agentik_server.store.transactions import perform_in_group, with_queues
 
 
 class QueuedStore:
@@ -38,14 +38,17 @@ class QueuedStore:
     def read(self, read: saves.Read, done: Callable[[saves.Page], None]) -> None:
         self.reads.append((read, done))
 
-    def commit(self, *, tell: bool = True) -> None:
-        """The oldest write is carried out; without `tell` the server dies before it hears of it."""
-        write, done = self.queue.popleft()
+    def commit(self, count: int = 1, *, tell: bool = True) -> None:
+        """The oldest writes are carried out as one group; without `tell` the server dies before it hears of it."""
+        group = [self.queue.popleft() for _ in range(min(count, len(self.queue)))]
+        writes = [write for write, _ in group]
         self.db.execute("BEGIN IMMEDIATE")
-        outcome = perform(self.db, write, is_alive=self.is_alive)
-        self.db.execute("ROLLBACK" if isinstance(outcome, saves.Denied) else "COMMIT")
+        outcomes = [perform_in_group(self.db, write, is_alive=self.is_alive) for write in writes]
+        outcomes = with_queues(self.db, writes, outcomes)
+        self.db.execute("COMMIT")
         if tell:
-            done(outcome)
+            for (_, done), outcome in zip(group, outcomes, strict=True):
+                done(outcome)
 
     def answer_read(self) -> None:
         read, done = self.reads.popleft()

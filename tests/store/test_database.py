@@ -53,6 +53,15 @@ async def test_the_writes_of_one_loop_turn_share_a_commit(traced: Running, state
     assert [statements.count(word) for word in ("BEGIN IMMEDIATE", "COMMIT")] == [1, 1]
 
 
+async def test_the_writes_of_one_loop_turn_show_one_queue(traced: Running, statements: list[str]) -> None:
+    """A hundred sends cost a hundred rows, not a hundred lists of up to a hundred rows."""
+    outcomes = await asyncio.gather(*(traced.do(traced.admit(f"m{number}")) for number in range(100)))
+    queues = [outcome.queue for outcome in outcomes if isinstance(outcome, saves.Admitted)]
+    assert [item.message_id for item in queues[0].items] == [f"m{number}" for number in range(100)]
+    assert all(queue is queues[0] for queue in queues)
+    assert sum(statement.startswith("SELECT message_id, text, attachments") for statement in statements) == 1
+
+
 async def test_outcomes_are_told_in_order_after_the_commit(traced: Running, statements: list[str]) -> None:  # B5
     told: list[tuple[int, bool]] = []
     done = asyncio.Event()
