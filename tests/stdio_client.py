@@ -83,6 +83,7 @@ class StdioClient(asyncio.SubprocessProtocol):
         self.stderr = bytearray()
         self.returncode: int | None = None
         self.exited = asyncio.Event()
+        self.heard: Callable[[Note], None] | None = None  # called with each notification, at once
         self._env = {**os.environ, **(env or {})}
         self._cwd = cwd
         self._log = log
@@ -331,6 +332,8 @@ class StdioClient(asyncio.SubprocessProtocol):
             elif known is not None:
                 self._compare(note.method, known.params_model, note.params)
         self.notifications.append(note)
+        if self.heard is not None:
+            self.heard(note)
         for waiter in self._waiters:
             if not waiter.future.done() and waiter.matches(note):
                 waiter.future.set_result(note)
