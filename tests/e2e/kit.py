@@ -175,6 +175,9 @@ class Editor:
             """)
         )
 
+    def mode(self) -> str:
+        return str(self.call("nvim_get_mode")["mode"])
+
     def settle(self) -> None:
         """Until Neovim has drawn all that it had to draw."""
         flushes = self.screen.flushes

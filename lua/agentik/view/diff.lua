@@ -76,7 +76,7 @@ local function scratch(text, name, path)
     table.remove(lines)
   end
   api.nvim_buf_set_lines(buf, 0, -1, true, lines)
-  pcall(api.nvim_buf_set_name, buf, ('agentik://%s/%d/%s'):format(name, buf, path))
+  api.nvim_buf_set_name(buf, ('agentik://%s/%d/%s'):format(name, buf, vim.fs.basename(path)))
   vim.bo[buf].modifiable = false
   vim.bo[buf].bufhidden = 'wipe'
   local filetype = vim.filetype.match({ filename = path, contents = lines })
@@ -142,19 +142,23 @@ end
 
 ---@param view agentik.DiffView
 ---@param side 'before'|'after'
+---@param width integer
 ---@return string
-local function bar(view, side)
-  local words = { before = 'before', after = view.accept and 'as the agent wants it' or 'now' }
-  local hints = {}
+local function bar(view, side, width)
+  if side == 'before' then
+    return ('%%#AgentikBarTitle# %s %%#AgentikBarHint#before'):format((title(view):gsub('%%', '%%%%')))
+  end
+  local words = view.accept and ' proposed' or ' now'
+  local hints, taken = {}, #words + 1
   for _, hint in ipairs({ { 'accept', view.accept }, { 'reject', view.reject }, { 'close', true } }) do
     local key = hint[2] and keys.of('diff', hint[1])
-    if key then
-      table.insert(hints, ('%s %s'):format(key, hint[1]))
+    local text = key and ('%s %s  '):format(key, hint[1])
+    if text and taken + #text <= width then
+      taken = taken + #text
+      table.insert(hints, text)
     end
   end
-  local name = title(view):gsub('%%', '%%%%')
-  local right = side == 'after' and '%=%#AgentikBarHint#' .. table.concat(hints, '  ') .. ' ' or ''
-  return ('%%#AgentikBarTitle# %s %%#AgentikBarHint#%s %s'):format(name, words[side], right)
+  return ('%%#AgentikBarTitle#%s%%=%%#AgentikBarHint#%s'):format(words, (table.concat(hints):gsub('%%', '%%%%')))
 end
 
 --- Shows the view's current file in its tab page.
@@ -178,7 +182,7 @@ function show(view)
     api.nvim_win_call(win, function()
       vim.cmd('diffthis')
     end)
-    api.nvim_set_option_value('winbar', bar(view, side), { scope = 'local', win = win })
+    api.nvim_set_option_value('winbar', bar(view, side, api.nvim_win_get_width(win)), { scope = 'local', win = win })
   end
   for _, buf in ipairs(change.live and { before } or { before, after }) do
     keys.set(buf, 'diff', actions(view))

@@ -54,7 +54,7 @@ function M.state(current)
   elseif current.problem then
     return current.problem, 'BarError', 'failed'
   elseif asks > 0 then
-    return asks == 1 and 'waits for your answer' or ('waits for %d answers'):format(asks), 'BarWarning', 'question'
+    return asks == 1 and 'waits for you' or ('waits for you (%d)'):format(asks), 'BarWarning', 'question'
   elseif session.state == 'cancelling' then
     return 'stopping', 'BarWarning', 'running'
   elseif CONNECTING[session.connection] then
