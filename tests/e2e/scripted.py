@@ -31,7 +31,12 @@ def play(editor: Editor, *lines: str, turn: int = 1) -> None:
 def tool(tool_id: str, title: str, *, status: str = "completed", kind: str = "edit", **fields: Any) -> str:
     """A line that makes a tool call, with `content` and `locations` if wanted."""
     call = {"sessionUpdate": "tool_call", "toolCallId": tool_id, "title": title, "kind": kind, "status": status}
-    return "#update " + json.dumps(call | fields)
+    return "#update " + escaped(call | fields)
+
+
+def escaped(value: Any) -> str:
+    """JSON without the two characters that the agent makes a line break of."""
+    return json.dumps(value).replace("\\n", "\\u000a")
 
 
 def diff(path: object, new: str, old: str | None = None) -> dict[str, Any]:
