@@ -334,6 +334,8 @@ class Run:
         if isinstance(write, saves.PutBack) and outcome.queue is not None:
             for message in turn.messages:
                 self._show_queued(message.message_id, outcome.queue)
+            if conclusion.pause is not None and not turn.shown:  # B45: no turnEnded tells it
+                self._out.append(Show(news.Notice("error", conclusion.error or "", self._session_id)))
         if turn.shown or isinstance(write, saves.EndTurn):
             reason, error, detail = conclusion.stop_reason, conclusion.error, conclusion.detail
             self._out.append(Show(news.TurnEnded(self._session_id, turn.turn_id, reason, error, detail)))
@@ -368,7 +370,6 @@ class Run:
         if not needs_login and attempt < MAX_ATTEMPTS:
             self._out.append(SetTimer("retry", self._policy.retry_delay_s))
             return
-        self._out.append(Show(news.Notice("error", happening.detail, self._session_id)))
         self._put_back(turn, Pause("auth" if needs_login else "start", happening.detail), happening.detail)
 
     def exited(self, happening: told.AgentExited, now: int) -> None:
