@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentik_server.domain.refusal import Refused
@@ -206,6 +206,8 @@ _DEMO = Known(
 #   load_replays_late    answers session/load before its replay
 #   missing_reads_empty  makes no new file when we answer "not found" (0.61 takes the error for an object without text)
 #   ignores_eof          does not end when its stdin does: TERM need not wait
+# By how it is run:
+#   fetched              a runner (npx, uvx) may have to download it first: initialize may take longer
 _BY_PROGRAM: Mapping[str, frozenset[str]] = {
     "gemini-cli": frozenset({"load_replays_late", "missing_reads_empty"}),
     "codex-acp": frozenset({"ignores_eof"}),
@@ -238,7 +240,9 @@ class Catalogue:
         known, mine = self._known.get(agent_id), self._mine.get(agent_id)
         if known is None and (mine is None or not mine.command):
             raise Refused("unknownAgent", f"there is no agent named {agent_id}: see :AgentikNew <Tab> and the settings")
-        return _merged(agent_id, known, mine, self._argv(known) if known is not None else ())
+        spec = _merged(agent_id, known, mine, self._argv(known) if known is not None else ())
+        is_fetched = known is not None and bool(known.fallback) and spec.command == known.fallback
+        return replace(spec, quirks=spec.quirks | {"fetched"}) if is_fetched else spec
 
     def default_id(self) -> str:
         """The configured one, else the first program that is installed (the user's own first), else the demo."""

@@ -24,7 +24,9 @@ from agentik_server.agents.client_methods import ClientMethods
 from agentik_server.agents.exits import Exit
 from agentik_server.agents.frames import Noise
 from agentik_server.agents.handshake import AgentFacts, NotOpened, Opened, initialize, open_session
+from agentik_server.agents.pacing import Pace
 from agentik_server.agents.peer import Call, Peer, PeerClosed
+from agentik_server.agents.pipes import BITE
 from agentik_server.agents.process import STDIN_S, AgentProcess
 from agentik_server.agents.replays import ReplayedHistory
 from agentik_server.agents.tasks import Tasks
@@ -45,8 +47,8 @@ from agentik_server.domain.happenings import (
 from agentik_server.ports import AgentPolicy, Launch, OpenBuffers, PromptBlock
 
 OUTPUT_LIMIT = 16 * 1024 * 1024  # bytes that wait for an agent that does not read; then we do not read from it either
-BURST = 100  # happenings of one bite that may follow the others at once
-PACE = 5000  # happenings a second, if a bite has more: the agent waits, and the loop has time for cancel and typing
+FETCH_FACTOR = 5  # times the limit for initialize, for an agent that a runner may have to download
+SMALL_BITE = 16384  # bytes read at once from an agent that is paced: its waits are short then
 EARLY_LIMIT = 2000  # updates kept that come before the session is known
 REPLAY_QUIET_S = 0.1  # after load: so long without updates, before the session counts as up
 LATE_REPLAY_QUIET_S = 0.4  # the same for agents that answer before their replay
@@ -86,6 +88,7 @@ class AgentConnection:
         self._quirks = launch.spec.quirks
         self._continued = False  # the agent may replay what we have already, until our first prompt
         self._last_sign = self._last_update = self._loop.time()
+        self._pace = Pace(self._loop.time())
         self._turn: Turn | None = None
         self._keepalive: asyncio.TimerHandle | None = None
         self._ready = False  # the session has come up; then updates count, also those of an ending process
@@ -110,7 +113,8 @@ class AgentConnection:
         self.peer = Peer(self.process.write, self.process.discard, self, trace=self._trace)
         self._client = ClientMethods(launch, policy, self.asks, tell, self._tasks, buffers, self._remark)
         self._updates = Updates(tell, self._client.tools)
-        self._step("initializing", f"waiting for {launch.spec.name}")
+        runner = f" ({launch.spec.command[0]} may fetch it first)" if "fetched" in self._quirks else ""
+        self._step("initializing", f"waiting for {launch.spec.name}{runner}")
         self._tasks.start(self._bring_up(), f"start of {launch.spec.agent_id}")
         self._arm_keepalive()
 
@@ -118,7 +122,8 @@ class AgentConnection:
 
     async def _bring_up(self) -> None:
         try:
-            self.facts = await initialize(self.peer, self._policy, self._launch.spec, _version())
+            limit_s = self._policy.startup_s * (FETCH_FACTOR if "fetched" in self._quirks else 1)
+            self.facts = await initialize(self.peer, self._policy, self._launch.spec, _version(), limit_s)
             self._quirks |= quirks_of(self.facts.program)
             self._client.obey(self._quirks)
             self._step("connected", self.facts.name)
@@ -233,6 +238,7 @@ class AgentConnection:
         if turn is None or turn.turn_id != turn_id or turn.cancel():
             return
         self._client.turn_cancelled()
+        self.process.resume_reading()
 
     def _prompt_written(self) -> None:
         self._continued = False
@@ -300,9 +306,14 @@ class AgentConnection:
         if self.process.queued_bytes > OUTPUT_LIMIT:
             self.process.pause_reading()
             self._loop.call_later(0.05, self._read_on)
-        elif self._tell.waiting > BURST:
+            return
+        pause = self._pace.spend(self._tell.waiting, self._loop.time())
+        if self._turn is not None and self._turn.cancelling:
+            pause /= 10  # an agent that waits to write does not hear the cancel
+        if pause > 0:
             self.process.pause_reading()
-            self._loop.call_later(self._tell.waiting / PACE, self._read_on)
+            self._loop.call_later(pause, self._read_on)
+        self.process.read_size = SMALL_BITE if pause > 0 else BITE
 
     def _read_on(self) -> None:
         if self.process.queued_bytes > OUTPUT_LIMIT and self.process.running:

@@ -58,7 +58,7 @@ class NotOpened(Exception):  # noqa: N818 -- a happening
         self.detail = detail
 
 
-async def initialize(peer: Peer, policy: AgentPolicy, spec: AgentSpec, version: str) -> AgentFacts:
+async def initialize(peer: Peer, policy: AgentPolicy, spec: AgentSpec, version: str, limit_s: float) -> AgentFacts:
     """The first request. Raises NotOpened, or PeerClosed when the agent died."""
     params = {
         "protocolVersion": PROTOCOL_VERSION,
@@ -66,9 +66,9 @@ async def initialize(peer: Peer, policy: AgentPolicy, spec: AgentSpec, version: 
         "clientInfo": {"name": "agentik", "title": "Agentik", "version": version},
     }
     try:
-        result = as_dict(await peer.ask("initialize", params, policy.startup_s))
+        result = as_dict(await peer.ask("initialize", params, limit_s))
     except RequestTimedOut as late:
-        detail = f"{spec.name} did not answer to initialize in {policy.startup_s:g} s"
+        detail = f"{spec.name} did not answer to initialize in {limit_s:g} s"
         raise NotOpened("timeout", detail) from late
     except RpcError as error:
         raise NotOpened("failed", f"{spec.name} refused to start: {describe(error)}") from error

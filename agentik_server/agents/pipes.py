@@ -149,6 +149,7 @@ class PipeReader:
         self._fd = fd
         self._loop = loop
         self._on_data = on_data
+        self.bite = BITE
         self._reading = False
         self.resume()
 
@@ -180,7 +181,7 @@ class PipeReader:
     def _bite(self) -> int:
         """Read once; how many bytes came."""
         try:
-            data = os.read(self._fd, BITE)
+            data = os.read(self._fd, self.bite)
         except BlockingIOError:
             return 0
         except OSError:

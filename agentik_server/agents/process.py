@@ -98,6 +98,15 @@ class AgentProcess:
         """Nothing more is written to it; it lives on."""
         self._stdin.close()
 
+    @property
+    def read_size(self) -> int:
+        """Bytes of stdout that are read in one turn of the loop."""
+        return self._stdout.bite
+
+    @read_size.setter
+    def read_size(self, size: int) -> None:
+        self._stdout.bite = size
+
     def pause_reading(self) -> None:
         self._stdout.pause()
 

@@ -41,7 +41,10 @@ def test_an_agent_of_the_user_is_a_default_before_the_known_ones() -> None:
 
 def test_the_installed_program_is_preferred_to_the_runner() -> None:
     assert catalogue("gemini", "npx").spec("gemini").command == ("gemini", "--acp")
-    assert catalogue("npx").spec("gemini").command == ("npx", "-y", "@google/gemini-cli", "--acp")
+    fetched = catalogue("npx").spec("gemini")
+    assert fetched.command == ("npx", "-y", "@google/gemini-cli", "--acp")
+    assert "fetched" in fetched.quirks
+    assert "fetched" not in catalogue("gemini", "npx").spec("gemini").quirks
     assert catalogue().spec("gemini").command == ("gemini", "--acp")
 
 
