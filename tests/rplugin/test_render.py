@@ -237,7 +237,7 @@ def test_places_are_found_again() -> None:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["put", "put", "grow", "grow", "remove", "ask", "answer", "older", "take", "take"]),
+        st.sampled_from(["put", "put", "grow", "grow", "remove", "ask", "answer", "older", "take", "frame", "reset"]),
         st.integers(1, 6),
         st.sampled_from(["user", "agent", "thought", "tool", "notice"]),
         TEXT,
@@ -280,16 +280,22 @@ class Editing:
                 self.document.older(number % 2 == 0)
             case "take":
                 self.buffer.apply(self.document.take())
+            case "frame":
+                self.buffer.apply(self.document.take(room=number * 5))
+            case "reset":
+                self.buffer = Buffer()
+                self.buffer.apply(self.document.redraw(room=number * 5))
 
 
 @settings(max_examples=400, deadline=None)
 @given(STEPS)
 def test_patches_lead_to_the_buffer_of_a_fresh_render(steps: list[Any]) -> None:
-    """B55: lines, marks and blocks, whatever changed in whatever order and whenever frames were taken."""
+    """B55: lines, marks and blocks, whatever changed in whatever order, whenever frames were taken, with what room."""
     editing = Editing()
     for step in steps:
         editing.step(*step)
-    editing.buffer.apply(editing.document.take())
+    while editing.document.is_dirty:
+        editing.buffer.apply(editing.document.take(room=20))
     fresh = Buffer()
     fresh.apply(editing.document.redraw())
     assert editing.buffer.view() == fresh.view()
@@ -300,6 +306,34 @@ def test_patches_lead_to_the_buffer_of_a_fresh_render(steps: list[Any]) -> None:
 
 def _place(buffer: Buffer, meta: dict[str, Any]) -> int:
     return [each["id"] for each in buffer.blocks.values()].index(meta["id"])
+
+
+@given(STEPS)
+def test_a_redraw_is_written_from_top_to_bottom(steps: list[Any]) -> None:
+    """No row of it moves later: the editor may put all lines there first, and then the marks."""
+    editing = Editing()
+    for step in steps:
+        editing.step(*step)
+    lines: list[str] = []
+    for patch in editing.document.redraw(room=50):
+        if "lines" in patch:
+            assert (patch["row"], patch["del"]) == (len(lines), 0 if lines else 1)
+            lines += patch["lines"]
+        assert patch["at"] < len(lines)
+
+
+def test_old_messages_come_after_the_newest_a_frame_at_a_time() -> None:
+    """One patch of text a frame, however many messages it holds, and never more than there is room for."""
+    messages = {f"m{n}": message(text="x" * 100, message_id=f"m{n}", seq=n) for n in range(100)}
+    document, buffer = Document(SCENE, messages), Buffer()
+    frames = [document.redraw(room=1000)]
+    while document.is_dirty:
+        frames.append(document.take(room=1000))
+    assert len(frames) == 10
+    assert all(sum("lines" in patch for patch in frame) <= 2 for frame in frames)
+    for frame in frames:
+        buffer.apply(frame)
+    assert buffer.view() == drawn(*messages.values()).view()
 
 
 def test_a_tool_that_changes_its_status_replaces_no_line() -> None:

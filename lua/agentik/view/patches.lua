@@ -106,19 +106,13 @@ local function set_text(buf, patch)
   end
 end
 
---- The lines that a whole drawing leads to.
+--- The lines of a drawing for an empty buffer: each patch stands below the one before it.
 ---@param patches agentik.Patch[]
 ---@return string[]
 local function lines_of(patches)
   local lines = {}
   for _, patch in ipairs(patches) do
-    if patch.lines then
-      local first = #lines == 0 and 0 or patch.row
-      local tail = vim.list_slice(lines, first + patch.del + 1)
-      lines = first < #lines and vim.list_slice(lines, 1, first) or lines
-      vim.list_extend(lines, patch.lines)
-      vim.list_extend(lines, tail)
-    end
+    vim.list_extend(lines, patch.lines or {})
   end
   return #lines > 0 and lines or { '' }
 end

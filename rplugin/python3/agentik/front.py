@@ -328,6 +328,8 @@ class Front:
                 chats[session_id] = drawn
             if state := watched.take_state():
                 states[session_id] = state
+            if watched.is_stale:
+                self._frames.want()  # there was no room for all of it
         events, self._events = self._events, []
         results, self._results = self._results, []
         parts = {"chats": chats, "states": states, "events": events, "results": results}

@@ -13,6 +13,8 @@ from agentik.mirror import Change, Changed, Gap, Grown, Mirror, Removed, StateCh
 from agentik.render.document import Document
 from agentik.render.look import Scene
 
+ROOM = 32 * 1024
+"""Characters of new messages in one frame: more would hold the editor for longer than a frame of the screen."""
 PARTS = ("session", "pending", "permissions", "questions", "turn", "more")
 
 
@@ -81,8 +83,8 @@ class Watched:
         return bool(self._stale) or self._redraw or self.document.is_dirty
 
     def take_patches(self) -> dict[str, Any] | None:
-        """`reset`: the patches are for an empty buffer."""
-        patches = self.document.redraw() if self._redraw else self.document.take()
+        """`reset`: the patches are for an empty buffer, each below the one before it."""
+        patches = self.document.redraw(ROOM) if self._redraw else self.document.take(ROOM)
         reset, self._redraw = self._redraw, False
         return {"reset": reset, "patches": patches} if patches or reset else None
 

@@ -6,7 +6,7 @@ that the patches before it leave. Pure: patches are data. Must not decide what a
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,7 @@ Patch = dict[str, Any]
 _TOP: Key = (-(1 << 62), "")
 _ASKS = 1 << 62
 _MORE, _ASK = "more", "ask"
+_TOOL_SIZE = 1000
 _DRAW: Mapping[str, Callable[[Message, Lead, Scene], Drawing]] = {
     "user": blocks.draw_user,
     "agent": blocks.draw_agent,
@@ -71,7 +72,10 @@ class Found:
 
 
 class Document:
-    """Feed it the mirror's changes, then `take` the patches of one frame."""
+    """Feed it the mirror's changes, then `take` the patches of one frame.
+
+    New messages are drawn from the newest on, as many as one frame has room for; the others wait for the next.
+    """
 
     def __init__(self, scene: Scene, messages: Mapping[str, Message]) -> None:
         self.scene = scene
@@ -85,6 +89,8 @@ class Document:
         self._height = 0
         self._dirty: dict[str, None] = {}
         self._grown: dict[str, list[str]] = {}
+        self._waiting: list[Key] = []
+        """New ones that no frame had room for, by place. An entry whose item has left that place means nothing."""
         self._more = False
 
     # What changed
@@ -121,12 +127,40 @@ class Document:
 
     @property
     def is_dirty(self) -> bool:
-        return bool(self._dirty or self._grown)
+        return bool(self._dirty or self._grown or self._waiting)
 
     # What the buffer needs
 
-    def take(self) -> list[Patch]:
-        """The patches since the last call."""
+    def take(self, room: int | None = None) -> list[Patch]:
+        """Patches since the last call. `room`: characters of new messages, None for all; at least one is drawn."""
+        patches = self._settle()
+        if fresh := self._fresh(room):
+            patches += self._add(fresh)
+            patches += self._settle()
+        return patches
+
+    def redraw(self, room: int | None = None) -> list[Patch]:
+        """Everything anew, for an empty buffer, from the newest on; `take` gives what had no room."""
+        self._blocks, self._keys, self._by_id, self._height = [], [], {}, 0
+        self._grown.clear()
+        self._dirty.clear()
+        ids = [*self._messages, *self._asks, *([_MORE] if self._more else [])]
+        self._waiting = sorted(key for key in map(self._key, ids) if key)
+        return self._add(self._fresh(room))
+
+    def find(self, number: int, offset: int) -> Found | None:
+        """What stands `offset` lines below the start of the block with this number."""
+        block = next((each for each in self._blocks if each.number == number), None)
+        if block is None:
+            return None
+        drawing = self._draw(block)
+        place = next((place for place in drawing.places if place.row == offset), None)
+        return Found(block.kind, block.item_id, place)
+
+    # Inside: one block
+
+    def _settle(self) -> list[Patch]:
+        """What changed of the blocks that are drawn; what is new waits."""
         patches: list[Patch] = []
         while self._dirty or self._grown:
             if self._dirty:
@@ -143,27 +177,6 @@ class Document:
                 patches += self._update(message_id)
         return patches
 
-    def redraw(self) -> list[Patch]:
-        """Everything anew, for an empty buffer."""
-        self._blocks, self._keys, self._by_id, self._height = [], [], {}, 0
-        self._grown.clear()
-        self._dirty = dict.fromkeys([*self._in_order(), *self._asks, *([_MORE] if self._more else [])])
-        return self.take()
-
-    def _in_order(self) -> list[str]:
-        return sorted(self._messages, key=lambda message_id: self._key(message_id) or _TOP)
-
-    def find(self, number: int, offset: int) -> Found | None:
-        """What stands `offset` lines below the start of the block with this number."""
-        block = next((each for each in self._blocks if each.number == number), None)
-        if block is None:
-            return None
-        drawing = self._draw(block)
-        place = next((place for place in drawing.places if place.row == offset), None)
-        return Found(block.kind, block.item_id, place)
-
-    # Inside: one block
-
     def _update(self, item_id: str) -> list[Patch]:
         key = self._key(item_id)
         block = self._by_id.get(item_id)
@@ -171,11 +184,39 @@ class Document:
         if block and (key is None or block.key != key or block.kind != self._kind(item_id)):
             patches.append(self._remove(block))
             block = None
-        if key is None:
-            return patches
-        if block is None:
-            block = self._insert(item_id, key)
-        patches += self._redraw_block(block)
+        if block:
+            patches += self._redraw_block(block)
+        elif key is not None:
+            insort(self._waiting, key)
+        return patches
+
+    def _fresh(self, room: int | None) -> list[Key]:
+        """Takes the newest that wait and have room, by place."""
+        fresh: list[Key] = []
+        taken = 0
+        while self._waiting and (room is None or not fresh or taken < room):
+            key = self._waiting.pop()
+            item_id = key[1]
+            if self._key(item_id) == key and item_id not in self._by_id and key not in fresh[-1:]:
+                fresh.append(key)
+                taken += self._size(item_id)
+        return fresh[::-1]
+
+    def _size(self, item_id: str) -> int:
+        """Characters that are drawn of an item, roughly."""
+        message = self._messages.get(item_id)
+        return len(message.text) + (_TOOL_SIZE if message.tool else 0) if message else 0
+
+    def _add(self, fresh: list[Key]) -> list[Patch]:
+        """Each is drawn once all have their place; those that stand side by side are one patch of text."""
+        added = [self._insert(key) for key in fresh]
+        patches: list[Patch] = []
+        run: Patch = {}
+        for block in added:
+            for patch in self._redraw_block(block):
+                patches.append(patch)
+                if "lines" in patch and not _join(run, patch):
+                    run = patch
         return patches
 
     def _key(self, item_id: str) -> Key | None:
@@ -192,14 +233,13 @@ class Document:
             return _MORE
         return _ASK if item_id in self._asks else self._messages[item_id].kind
 
-    def _insert(self, item_id: str, key: Key) -> _Block:
+    def _insert(self, key: Key) -> _Block:
         self._numbers += 1
-        block = _Block(self._numbers, key, self._kind(item_id), item_id)
+        block = _Block(self._numbers, key, self._kind(key[1]), key[1])
         index = bisect_left(self._keys, key)
         self._blocks.insert(index, block)
         self._keys.insert(index, key)
-        self._by_id[item_id] = block
-        self._check_neighbours(index)
+        self._by_id[block.item_id] = block
         return block
 
     def _remove(self, block: _Block) -> Patch:
@@ -297,6 +337,19 @@ class Document:
     def _resize(self, block: _Block, height: int) -> None:
         self._height += height - block.height
         block.height = height
+
+
+def _join(run: Patch, patch: Patch) -> bool:
+    """Moves text and marks of a new block to the patch of the one above it, if it stands right below."""
+    if not run or patch["del"] or run["row"] + len(run["lines"]) != patch["row"]:
+        return False
+    del patch["row"], patch["del"]
+    run["lines"] += patch.pop("lines")
+    run["clear"][1] = patch.pop("clear")[1]
+    for name in ("spans", "fills", "signs", "codes"):
+        if name in patch:
+            run[name] = run.get(name, []) + patch.pop(name)
+    return True
 
 
 def _meta(block: _Block, drawing: Drawing) -> dict[str, Any]:
