@@ -185,3 +185,11 @@ for number = 1, 9 do
     require('agentik').answer(number)
   end, { desc = ('agentik: answer with option %d'):format(number) })
 end
+
+vim.api.nvim_create_autocmd('BufReadCmd', {
+  group = vim.api.nvim_create_augroup('agentik', {}),
+  pattern = 'agentik://*',
+  callback = function(event)
+    require('agentik.view.own').forget(event.buf)
+  end,
+})

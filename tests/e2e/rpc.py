@@ -5,6 +5,7 @@ Synchronous on purpose: a test reads from top to bottom. While it waits it takes
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import subprocess
@@ -101,7 +102,8 @@ class Rpc:
                 self.process.kill()
             for stream in (self.process.stdin, self.process.stdout):
                 if stream:
-                    stream.close()
+                    with contextlib.suppress(BrokenPipeError):  # what it did not read is lost
+                        stream.close()
             self._selector.close()
         return self.process.wait()
 

@@ -7,6 +7,7 @@ local folds = require('agentik.view.folds')
 local host = require('agentik.host')
 local hub = require('agentik.hub')
 local keys = require('agentik.view.keys')
+local own = require('agentik.view.own')
 local patches = require('agentik.view.patches')
 local reveal = require('agentik.view.reveal')
 
@@ -175,14 +176,10 @@ local ACTIONS = {
 
 ---@param current agentik.Conversation
 local function create(current)
-  local buf = api.nvim_create_buf(false, true)
+  local buf = own.create(('chat/%d'):format(current.key), 'agentik-chat')
   current.bufs.chat = buf
-  api.nvim_buf_set_name(buf, ('agentik://chat/%d'):format(current.key))
   vim.bo[buf].undolevels = -1 -- one `u` would take an answer away
   vim.bo[buf].modifiable = false
-  vim.bo[buf].bufhidden = 'hide'
-  vim.bo[buf].swapfile = false
-  vim.bo[buf].filetype = 'agentik-chat'
   keys.set(buf, 'chat', ACTIONS)
   patches.attach(buf)
   M.hint(current)

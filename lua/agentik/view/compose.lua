@@ -8,6 +8,7 @@ local drafts = require('agentik.drafts')
 local host = require('agentik.host')
 local hub = require('agentik.hub')
 local keys = require('agentik.view.keys')
+local own = require('agentik.view.own')
 local mentions = require('agentik.context.mentions')
 
 local M = {}
@@ -351,12 +352,8 @@ end
 
 ---@param current agentik.Conversation
 local function create(current)
-  local buf = api.nvim_create_buf(false, true)
+  local buf = own.create(('compose/%d'):format(current.key), 'agentik-compose')
   current.bufs.compose = buf
-  api.nvim_buf_set_name(buf, ('agentik://compose/%d'):format(current.key))
-  vim.bo[buf].bufhidden = 'hide'
-  vim.bo[buf].swapfile = false
-  vim.bo[buf].filetype = 'agentik-compose'
   keys.set(buf, 'compose', actions(current))
   complete.attach(buf, {
     root = function()

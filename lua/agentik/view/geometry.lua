@@ -75,7 +75,7 @@ local function open_float(buf, part)
     row = box.row,
     col = box.col,
     width = box.width,
-    height = 1,
+    height = 2, -- the bar needs one of them
     border = 'rounded',
     zindex = part == 'chat' and 40 or 41,
   })

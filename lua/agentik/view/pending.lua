@@ -7,6 +7,7 @@ local config = require('agentik.config')
 local hold = require('agentik.view.hold')
 local hub = require('agentik.hub')
 local keys = require('agentik.view.keys')
+local own = require('agentik.view.own')
 local plan = require('agentik.view.pending_plan')
 
 local M = {}
@@ -409,13 +410,9 @@ end
 
 ---@param current agentik.Conversation
 local function create(current)
-  local buf = api.nvim_create_buf(false, true)
+  local buf = own.create(('pending/%d'):format(current.key), 'agentik-pending')
   current.bufs.pending = buf
-  api.nvim_buf_set_name(buf, ('agentik://pending/%d'):format(current.key))
   vim.bo[buf].buftype = 'acwrite'
-  vim.bo[buf].bufhidden = 'hide'
-  vim.bo[buf].swapfile = false
-  vim.bo[buf].filetype = 'agentik-pending'
   keys.set(buf, 'pending', actions(current))
   listen(current, buf)
   draw(current)
