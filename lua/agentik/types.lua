@@ -60,6 +60,7 @@
 ---@class (exact) agentik.Config.Keys.Diff
 ---@field accept agentik.KeySpec
 ---@field reject agentik.KeySpec
+---@field open agentik.KeySpec
 ---@field next_file agentik.KeySpec
 ---@field prev_file agentik.KeySpec
 ---@field close agentik.KeySpec
@@ -165,6 +166,7 @@
 ---@class (exact) agentik.Options.Keys.Diff
 ---@field accept? agentik.KeySpec
 ---@field reject? agentik.KeySpec
+---@field open? agentik.KeySpec
 ---@field next_file? agentik.KeySpec
 ---@field prev_file? agentik.KeySpec
 ---@field close? agentik.KeySpec

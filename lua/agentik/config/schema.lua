@@ -244,6 +244,7 @@ M.keys = {
     default = 'gr',
     doc = "reject: answer with the agent's option that refuses once",
   },
+  { view = 'diff', action = 'open', default = '<CR>', doc = 'in the list of the files: show this one' },
   { view = 'diff', action = 'next_file', default = ']f', doc = 'next file' },
   { view = 'diff', action = 'prev_file', default = '[f', doc = 'previous file' },
   { view = 'diff', action = 'close', default = 'q', doc = 'back to where you were, without an answer' },

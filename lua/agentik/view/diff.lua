@@ -1,136 +1,143 @@
---- Edits as Neovim shows differences: a tab page with two windows in diff mode, file by file; at the end the person is
---- back where they were. Must not answer by itself, and must not write a file.
+--- Changes as Neovim shows differences: a tab page with two windows in diff mode, file by file, and a list of the files
+--- where there are several; at the end the person is back where they were. Must not answer by itself, and must not
+--- write a file.
 
-local conversation = require('agentik.conversation')
-local host = require('agentik.host')
+local bar = require('agentik.view.bar')
 local hub = require('agentik.hub')
 local keys = require('agentik.view.keys')
+local lent = require('agentik.view.lent_keys')
+local reveal = require('agentik.view.reveal')
+local rows = require('agentik.view.rows')
 
 local M = {}
 
 local api = vim.api
+local NARROW = 90
+local LIST_HEIGHT = 8
 
----@class (exact) agentik.FileChange
----@field path string
----@field before string
----@field after string
----@field live boolean the second window shows the file itself
+---@class (exact) agentik.Answers
+---@field id string of the request
+---@field key integer of its conversation
+---@field accept? { label: string, run: fun() }
+---@field reject? { label: string, run: fun() }
 
 ---@class (exact) agentik.DiffView
 ---@field changes agentik.FileChange[]
+---@field labels { title: string, before: string, after: string }
 ---@field index integer
 ---@field tab integer
 ---@field back integer window to return to
----@field bufs integer[] to be wiped out
----@field accept? fun()
----@field reject? fun()
+---@field typing boolean the person was in insert mode
+---@field wins { before: integer, after: integer, list?: integer }
+---@field lent fun()[] give keys back that were mapped in a buffer of the person
+---@field answers? agentik.Answers
+---@field closing boolean
 
---- The first place of `part` in `text`, taken literally, replaced by `by`; nil when it is not there.
+---@type agentik.DiffView[]
+local views = {}
+
+---@param view agentik.DiffView
+local function release(view)
+  for _, give_back in ipairs(view.lent) do
+    give_back()
+  end
+  view.lent = {}
+end
+
+--- Ends the view: the tab page goes, and the person is where they were.
+---@param view agentik.DiffView
+local function close(view)
+  if view.closing then
+    return
+  end
+  view.closing = true
+  views = vim.tbl_filter(function(other)
+    return other ~= view
+  end, views)
+  release(view)
+  if api.nvim_tabpage_is_valid(view.tab) then
+    api.nvim_set_current_tabpage(view.tab)
+    vim.cmd('silent! diffoff!')
+    local ok = #api.nvim_list_tabpages() > 1 and pcall(vim.cmd.tabclose)
+    if not ok then
+      vim.cmd('silent! only')
+    end
+  end
+  if api.nvim_win_is_valid(view.back) then
+    api.nvim_set_current_win(view.back)
+    if view.typing then
+      api.nvim_feedkeys('gi', 'n', false)
+    end
+  end
+end
+
+--- Names a buffer for bars and tab line; another view may show the same file.
+---@param buf integer
+---@param short string
+local function name(buf, short)
+  if not pcall(api.nvim_buf_set_name, buf, 'agentik://' .. short) then
+    api.nvim_buf_set_name(buf, ('agentik://%d/%s'):format(buf, short))
+  end
+end
+
+--- A buffer with a text that only is looked at, in the colours of the file: no language server, no autocommand of a
+--- file type.
 ---@param text string
----@param part string
----@param by string
----@return string?
-local function replaced(text, part, by)
-  local first, last = text:find(part, 1, true)
-  return first and text:sub(1, first - 1) .. by .. text:sub(last + 1) or nil
-end
-
---- What a file holds: its buffer where one is loaded, else the disk; '' when there is none.
----@param path string
----@return string
-local function content(path)
-  local state = require('agentik.buffers').read(path)
-  if state.modified and state.text then
-    return state.text
-  end
-  local file = io.open(path, 'rb')
-  if not file then
-    return ''
-  end
-  local text = file:read('*a')
-  file:close()
-  return text
-end
-
---- What the agent's diff would make of the file. Many agents send only the piece that changes.
----@param diff { path: string, oldText?: string, newText: string }
----@return agentik.FileChange
-local function proposed(diff)
-  local now = content(diff.path)
-  local old = diff.oldText
-  local whole = old and old ~= '' and now ~= old and replaced(now, old, diff.newText)
-  if whole then
-    return { path = diff.path, before = now, after = whole, live = false }
-  end
-  return { path = diff.path, before = old or '', after = diff.newText, live = false }
-end
-
----@param text string
----@param name string
+---@param side string
 ---@param path string
 ---@return integer
-local function scratch(text, name, path)
+local function scratch(text, side, path)
   local buf = api.nvim_create_buf(false, true)
   local lines = vim.split(text, '\n', { plain = true })
-  if lines[#lines] == '' then
+  if #lines > 1 and lines[#lines] == '' then
     table.remove(lines)
   end
   api.nvim_buf_set_lines(buf, 0, -1, true, lines)
-  api.nvim_buf_set_name(buf, ('agentik://%s/%d/%s'):format(name, buf, vim.fs.basename(path)))
+  name(buf, ('%s/%s'):format(side, vim.fn.fnamemodify(path, ':~:.')))
   vim.bo[buf].modifiable = false
   vim.bo[buf].bufhidden = 'wipe'
   local filetype = vim.filetype.match({ filename = path, contents = lines })
   if filetype then
-    vim.bo[buf].filetype = filetype
+    local language = vim.treesitter.language.get_lang(filetype) or filetype
+    if not pcall(vim.treesitter.start, buf, language) then
+      vim.bo[buf].syntax = filetype
+    end
   end
   return buf
-end
-
----@param view agentik.DiffView
----@return string
-local function title(view)
-  local change = view.changes[view.index]
-  local which = #view.changes > 1 and (' (%d/%d)'):format(view.index, #view.changes) or ''
-  return vim.fn.fnamemodify(change.path, ':~:.') .. which
-end
-
----@param view agentik.DiffView
-local function close(view)
-  if api.nvim_tabpage_is_valid(view.tab) and #api.nvim_list_tabpages() > 1 then
-    vim.cmd.tabclose(api.nvim_tabpage_get_number(view.tab))
-  end
-  if api.nvim_win_is_valid(view.back) then
-    api.nvim_set_current_win(view.back)
-  end
 end
 
 local show
 
 ---@param view agentik.DiffView
----@param step 1|-1
-local function turn(view, step)
-  view.index = (view.index - 1 + step) % #view.changes + 1
+---@param index integer
+local function go(view, index)
+  view.index = (index - 1) % #view.changes + 1
   show(view)
+end
+
+---@param view agentik.DiffView
+---@param answer? { label: string, run: fun() }
+---@return fun()?
+local function answering(view, answer)
+  return answer and function()
+    close(view)
+    answer.run()
+  end
 end
 
 ---@param view agentik.DiffView
 ---@return table<string, fun()>
 local function actions(view)
+  local several = #view.changes > 1
   return {
-    accept = view.accept and function()
-      close(view)
-      view.accept()
-    end,
-    reject = view.reject and function()
-      close(view)
-      view.reject()
-    end,
-    next_file = function()
-      turn(view, 1)
-    end,
-    prev_file = function()
-      turn(view, -1)
-    end,
+    accept = answering(view, view.answers and view.answers.accept),
+    reject = answering(view, view.answers and view.answers.reject),
+    next_file = several and function()
+      go(view, view.index + 1)
+    end or nil,
+    prev_file = several and function()
+      go(view, view.index - 1)
+    end or nil,
     close = function()
       close(view)
     end,
@@ -140,80 +147,147 @@ local function actions(view)
   }
 end
 
----@param view agentik.DiffView
----@param side 'before'|'after'
----@param width integer
----@return string
-local function bar(view, side, width)
-  if side == 'before' then
-    return ('%%#AgentikBarTitle# %s %%#AgentikBarHint#before'):format((title(view):gsub('%%', '%%%%')))
-  end
-  local words = view.accept and ' proposed' or ' now'
-  local hints, taken = {}, #words + 1
-  for _, hint in ipairs({ { 'accept', view.accept }, { 'reject', view.reject }, { 'close', true } }) do
+---@param wanted [string, string?][] action, what it does; without the second there is no such key
+---@return agentik.Chunk[]
+local function hints(wanted)
+  local chunks = {}
+  for _, hint in ipairs(wanted) do
     local key = hint[2] and keys.of('diff', hint[1])
-    local text = key and ('%s %s  '):format(key, hint[1])
-    if text and taken + #text <= width then
-      taken = taken + #text
-      table.insert(hints, text)
+    if key then
+      table.insert(chunks, { ('%s %s  '):format(key, hint[2]), 'BarHint' })
     end
   end
-  return ('%%#AgentikBarTitle#%s%%=%%#AgentikBarHint#%s'):format(words, (table.concat(hints):gsub('%%', '%%%%')))
+  return chunks
 end
 
---- Shows the view's current file in its tab page.
+---@param view agentik.DiffView
+local function write_bars(view)
+  local change, count = view.changes[view.index], #view.changes
+  local answers = view.answers or {}
+  local before = change.is_new and 'a new file' or view.labels.before
+  local path = vim.fn.fnamemodify(change.path, ':~:.')
+  bar.set(view.wins.before, { { (' %s '):format(path), 'BarTitle' }, { before, 'BarHint' } }, {})
+  local after = { { (' %s '):format(view.labels.after), 'BarTitle' } }
+  if change.note then
+    table.insert(after, { change.note, 'BarWarning' })
+  end
+  local answer = {
+    { 'accept', answers.accept and answers.accept.label },
+    { 'reject', answers.reject and answers.reject.label },
+  }
+  local leave = { { 'close', 'back' }, { 'help', 'keys' } }
+  if view.wins.list then
+    local title = { { (' %s (%d/%d) '):format(view.labels.title, view.index, count), 'BarTitle' } }
+    bar.set(view.wins.list, title, hints({ leave[1], { 'next_file', 'next file' }, leave[2] }))
+  else
+    vim.list_extend(answer, leave)
+  end
+  bar.set(view.wins.after, after, hints(answer))
+end
+
+--- Shows the view's current file.
 ---@param view agentik.DiffView
 function show(view)
   local change = view.changes[view.index]
-  vim.cmd('silent! only')
-  vim.cmd('diffoff!')
-  local before = scratch(change.before, 'before', change.path)
-  local after
-  if change.live then
-    after = vim.fn.bufadd(change.path)
-    vim.fn.bufload(after)
-  else
-    after = scratch(change.after, 'after', change.path)
+  release(view)
+  local bufs = { before = scratch(change.before, 'before', change.path) }
+  bufs.after = change.is_file and reveal.load(change.path) or scratch(change.after, 'after', change.path)
+  for _, side in ipairs({ 'before', 'after' }) do
+    api.nvim_win_call(view.wins[side], function()
+      vim.cmd('diffoff')
+      api.nvim_win_set_buf(0, bufs[side])
+    end)
   end
-  local left = api.nvim_get_current_win()
-  api.nvim_win_set_buf(left, before)
-  local right = api.nvim_open_win(after, true, { split = 'right', win = left })
-  for win, side in pairs({ [left] = 'before', [right] = 'after' }) do
-    api.nvim_win_call(win, function()
+  for _, side in ipairs({ 'before', 'after' }) do
+    api.nvim_win_call(view.wins[side], function()
       vim.cmd('diffthis')
     end)
-    api.nvim_set_option_value('winbar', bar(view, side, api.nvim_win_get_width(win)), { scope = 'local', win = win })
   end
-  for _, buf in ipairs(change.live and { before } or { before, after }) do
-    keys.set(buf, 'diff', actions(view))
+  keys.set(bufs.before, 'diff', actions(view))
+  if change.is_file then
+    table.insert(view.lent, lent.borrow(bufs.after, 'diff', actions(view)))
+  else
+    keys.set(bufs.after, 'diff', actions(view))
   end
-  api.nvim_win_set_cursor(right, { 1, 0 })
-  vim.cmd('silent! normal! ]c')
+  write_bars(view)
+  if view.wins.list then
+    api.nvim_win_set_cursor(view.wins.list, { view.index, 0 })
+  end
+  api.nvim_win_call(view.wins.after, function()
+    vim.cmd('keepjumps normal! gg')
+    vim.cmd('silent! keepjumps normal! ]czz')
+  end)
+end
+
+--- The list of the files, above the two windows.
+---@param view agentik.DiffView
+local function open_list(view)
+  local changes = require('agentik.changes')
+  local paths = vim.tbl_map(function(change)
+    return vim.fn.fnamemodify(change.path, ':~:.')
+  end, view.changes)
+  local width = rows.width(paths, math.max(20, vim.o.columns - 24))
+  local lines = {}
+  for index, change in ipairs(view.changes) do
+    local added, removed = changes.size(change)
+    local size = ('+%d -%d'):format(added, removed) .. (change.is_new and '  new' or '')
+    table.insert(lines, (' %s  %s'):format(rows.cell(paths[index], width), size))
+  end
+  local buf = api.nvim_create_buf(false, true)
+  api.nvim_buf_set_lines(buf, 0, -1, true, lines)
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].bufhidden = 'wipe'
+  vim.bo[buf].filetype = 'agentik-changes'
+  name(buf, 'changes')
+  local height = math.min(#lines, LIST_HEIGHT) + 1 -- with its bar
+  local win = api.nvim_open_win(buf, false, { split = 'above', win = -1, height = height })
+  view.wins.list = win
+  local options = { winfixheight = true, winfixbuf = true, cursorline = true, number = false, signcolumn = 'no' }
+  for name, value in pairs(vim.tbl_extend('error', options, { relativenumber = false, wrap = false, list = false })) do
+    api.nvim_set_option_value(name, value, { scope = 'local', win = win })
+  end
+  local open = {
+    open = function()
+      go(view, api.nvim_win_get_cursor(0)[1])
+      api.nvim_set_current_win(view.wins.after)
+    end,
+  }
+  keys.set(buf, 'diff', vim.tbl_extend('error', actions(view), open))
 end
 
 --- Opens a tab page on some changes.
 ---@param changes agentik.FileChange[]
----@param answers? { accept?: fun(), reject?: fun() }
-function M.open(changes, answers)
-  answers = answers or {}
+---@param labels { title: string, before: string, after: string } what this is, what the two sides are
+---@param answers? agentik.Answers
+function M.open(changes, labels, answers)
   ---@type agentik.DiffView
   local view = {
     changes = changes,
+    labels = labels,
     index = 1,
-    back = api.nvim_get_current_win(),
     tab = 0,
-    bufs = {},
-    accept = answers.accept,
-    reject = answers.reject,
+    back = api.nvim_get_current_win(),
+    typing = api.nvim_get_mode().mode:sub(1, 1) == 'i',
+    wins = {},
+    lent = {},
+    answers = answers,
+    closing = false,
   }
   vim.cmd('stopinsert')
-  vim.cmd.tabnew()
+  vim.cmd('tabnew')
   vim.bo.bufhidden = 'wipe'
   view.tab = api.nvim_get_current_tabpage()
+  view.wins.before = api.nvim_get_current_win()
+  local split = vim.o.columns < NARROW and 'below' or 'right'
+  view.wins.after = api.nvim_open_win(0, true, { split = split, win = view.wins.before })
+  if #changes > 1 then
+    open_list(view)
+  end
+  table.insert(views, view)
   show(view)
 end
 
---- Shows every file that a permission request would change.
+--- Shows every file that a permission request would change; the answer is the agent's own option that fits.
 ---@param current agentik.Conversation
 ---@param permission table
 function M.permission(current, permission)
@@ -222,66 +296,85 @@ function M.permission(current, permission)
     hub.say('the agent did not say what it would change')
     return
   end
-  local permissions = require('agentik.view.permission')
-  local function answer(kinds)
-    return function()
-      if not permissions.answer_kind(current, permission, kinds) then
-        hub.say('the agent offers no such answer: choose one of its own', vim.log.levels.WARN)
-      end
+  for _, view in ipairs(views) do
+    if view.answers and view.answers.id == permission.permissionId then
+      api.nvim_set_current_win(view.wins.after)
+      return
     end
   end
-  M.open(vim.tbl_map(proposed, diffs), {
+  local permissions = require('agentik.view.permission')
+  ---@param kinds string[]
+  local function answer(kinds)
+    local option = permissions.option_of(permission, kinds)
+    return option and {
+      label = option.name,
+      run = function()
+        permissions.send(current, permission, option.optionId)
+      end,
+    }
+  end
+  local title = permission.toolCall.title or 'the agent asks'
+  local labels = { title = title, before = 'now', after = 'as the agent wants it' }
+  M.open(require('agentik.changes').proposed(diffs), labels, {
+    id = permission.permissionId,
+    key = current.key,
     accept = answer({ 'allow_once', 'allow_always' }),
     reject = answer({ 'reject_once', 'reject_always' }),
   })
 end
 
---- What the session made of each file: the diffs of its tool calls taken back from what the file holds now.
----@param diffs { path: string, oldText?: string, newText: string }[] oldest first
----@return agentik.FileChange[]
-function M.summed(diffs)
-  local order, by_path = {}, {}
-  for _, diff in ipairs(diffs) do
-    if not by_path[diff.path] then
-      by_path[diff.path] = {}
-      table.insert(order, diff.path)
-    end
-    table.insert(by_path[diff.path], diff)
-  end
-  local changes = {}
-  for _, path in ipairs(order) do
-    local now = content(path)
-    local before = now
-    for index = #by_path[path], 1, -1 do
-      local diff = by_path[path][index]
-      before = replaced(before, diff.newText, diff.oldText or '') or before
-    end
-    if before ~= now then
-      table.insert(changes, { path = path, before = before, after = now, live = true })
-    end
-  end
-  return changes
-end
-
 --- Shows all that the conversation's session changed.
 ---@param current agentik.Conversation
 function M.changes(current)
-  conversation.when_ready(current, function(err)
+  require('agentik.conversation').when_ready(current, function(err)
     if err then
       hub.say(err.message, vim.log.levels.WARN)
       return
     end
-    host.changes(current.session_id, function(problem, diffs)
-      local changes = not problem and M.summed(diffs) or {}
+    require('agentik.host').changes(current.session_id, function(problem, diffs)
       if problem then
         hub.say(problem.message, vim.log.levels.WARN)
-      elseif #changes == 0 then
+        return
+      end
+      local changes = require('agentik.changes').made(diffs)
+      if #changes == 0 then
         hub.say('this session has changed no file')
       else
-        M.open(changes)
+        M.open(changes, { title = 'Changed', before = 'before the session', after = 'now' })
       end
     end)
   end)
 end
+
+-- A request that somebody else answered cannot be answered here any more.
+hub.on('changed', function(current, part)
+  if part ~= 'permissions' then
+    return
+  end
+  local open = {}
+  for _, permission in ipairs(current.permissions) do
+    open[permission.permissionId] = true
+  end
+  for _, view in ipairs(vim.list_slice(views)) do
+    if view.answers and view.answers.key == current.key and not open[view.answers.id] then
+      close(view)
+      hub.say('this request is not open any more')
+    end
+  end
+end)
+
+api.nvim_create_autocmd('WinClosed', {
+  group = api.nvim_create_augroup('agentik.diff', {}),
+  callback = function(event)
+    local win = tonumber(event.match)
+    for _, view in ipairs(vim.list_slice(views)) do
+      if not view.closing and (view.wins.before == win or view.wins.after == win) then
+        vim.schedule(function()
+          close(view) -- `:q` in one of them is meant for both
+        end)
+      end
+    end
+  end,
+})
 
 return M

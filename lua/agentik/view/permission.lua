@@ -22,10 +22,11 @@ function M.open(current)
   return current.permissions[index], index
 end
 
+--- Sends the answer to a request.
 ---@param current agentik.Conversation
 ---@param permission table
 ---@param option_id? string nil: cancelled
-local function send(current, permission, option_id)
+function M.send(current, permission, option_id)
   local params = { permissionId = permission.permissionId, optionId = option_id or vim.NIL }
   conversation.call(current, 'answerPermission', params)
 end
@@ -37,27 +38,24 @@ function M.answer(current, number)
   local permission = M.open(current)
   local option = permission and permission.options[number]
   if permission and option then
-    send(current, permission, option.optionId)
+    M.send(current, permission, option.optionId)
   elseif permission then
     hub.say(('there are only %d options'):format(#permission.options), vim.log.levels.WARN)
   end
 end
 
---- Answers with the agent's first option of a kind; false when it offers none.
----@param current agentik.Conversation
+--- The agent's first option of a kind; nil when it offers none.
 ---@param permission table
 ---@param kinds string[] in order of preference
----@return boolean
-function M.answer_kind(current, permission, kinds)
+---@return table?
+function M.option_of(permission, kinds)
   for _, kind in ipairs(kinds) do
     for _, option in ipairs(permission.options) do
       if option.kind == kind then
-        send(current, permission, option.optionId)
-        return true
+        return option
       end
     end
   end
-  return false
 end
 
 --- Chooses the answer from a list.
@@ -75,7 +73,7 @@ local function choose(current)
   }
   vim.ui.select(permission.options, options, function(option)
     if option then
-      send(current, permission, option.optionId)
+      M.send(current, permission, option.optionId)
     end
   end)
 end
@@ -165,7 +163,7 @@ hub.on('ask', function(current, id, line)
     if permission.permissionId == id then
       chosen[current.key] = index
       if line > 0 and permission.options[line] then
-        send(current, permission, permission.options[line].optionId)
+        M.send(current, permission, permission.options[line].optionId)
       end
     end
   end

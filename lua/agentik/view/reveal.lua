@@ -38,6 +38,24 @@ function M.window()
   return M.find() or api.nvim_open_win(api.nvim_create_buf(true, false), false, { split = 'left', win = -1 })
 end
 
+--- The loaded buffer of a file. A swap file that is there is no reason for a question.
+---@param path string absolute
+---@return integer
+function M.load(path)
+  local buf = vim.fn.bufadd(path)
+  if not api.nvim_buf_is_loaded(buf) then
+    local shortmess = vim.o.shortmess
+    vim.o.shortmess = shortmess .. 'A'
+    local ok, problem = pcall(vim.fn.bufload, buf)
+    vim.o.shortmess = shortmess
+    if not ok then
+      error(problem, 0)
+    end
+    vim.bo[buf].buflisted = true
+  end
+  return buf
+end
+
 --- Goes to a place in a file.
 ---@param path string absolute
 ---@param line? integer 1-based

@@ -1,6 +1,7 @@
 --- What a conversation is doing, in words: the bars over our windows and the statusline component. Asks nobody: it
 --- reads what the server said. A timer runs only while a turn does.
 
+local bar = require('agentik.view.bar')
 local compose = require('agentik.view.compose')
 local config = require('agentik.config')
 local conversation = require('agentik.conversation')
@@ -13,8 +14,6 @@ local pending_bar = require('agentik.view.pending_bar')
 local M = {}
 
 local api = vim.api
-
----@alias agentik.Chunk [string, string] text, group without `Agentik`
 
 --- Seconds as people read them.
 ---@param seconds integer
@@ -104,60 +103,6 @@ function M.agent(current)
   return id and ((host.server.agents or {})[id] or id) or 'Agentik'
 end
 
----@param text string
----@return string
-local function escaped(text)
-  return (text:gsub('%%', '%%%%'):gsub('[\n\r]', ' '))
-end
-
----@param chunks agentik.Chunk[]
----@return string
----@return integer width
-local function drawn(chunks)
-  local parts, width = {}, 0
-  for _, chunk in ipairs(chunks) do
-    parts[#parts + 1] = ('%%#Agentik%s#%s'):format(chunk[2], escaped(chunk[1]))
-    width = width + vim.fn.strdisplaywidth(chunk[1])
-  end
-  return table.concat(parts), width
-end
-
---- What of the chunks has room: the last one that fits in part ends with an ellipsis.
----@param chunks agentik.Chunk[]
----@param room integer
----@return agentik.Chunk[]
-local function cut(chunks, room)
-  local kept = {}
-  for _, chunk in ipairs(chunks) do
-    local width = vim.fn.strdisplaywidth(chunk[1])
-    if width > room then
-      local ellipsis = config.icons().ellipsis
-      local length = math.max(room - vim.fn.strdisplaywidth(ellipsis), 0)
-      table.insert(kept, { vim.fn.strcharpart(chunk[1], 0, length) .. ellipsis, chunk[2] })
-      return kept
-    end
-    room = room - width
-    table.insert(kept, chunk)
-  end
-  return kept
-end
-
---- A bar of some width. What stands at the right gives way piece by piece where there is no room, the first one last.
----@param left agentik.Chunk[]
----@param right agentik.Chunk[]
----@param width integer
----@return string
-local function bar(left, right, width)
-  local text, taken = drawn(cut(left, width))
-  for count = #right, 1, -1 do
-    local details, more = drawn(vim.list_slice(right, 1, count))
-    if taken + more <= width then
-      return text .. '%=' .. details .. '%*'
-    end
-  end
-  return text .. '%*'
-end
-
 ---@param current agentik.Conversation
 ---@return agentik.Chunk[] left
 ---@return agentik.Chunk[] right
@@ -207,25 +152,12 @@ local function compose_bar(current)
   return chunks, right
 end
 
----@param win? integer
----@param left agentik.Chunk[]
----@param right agentik.Chunk[]
-local function set(win, left, right)
-  if not win or not api.nvim_win_is_valid(win) then
-    return
-  end
-  local text = bar(left, right, api.nvim_win_get_width(win))
-  if vim.wo[win].winbar ~= text then
-    api.nvim_set_option_value('winbar', text, { scope = 'local', win = win })
-  end
-end
-
 --- Writes the bars of every layout.
 function M.update()
   for _, each in ipairs(layout.all()) do
-    set(each.wins.chat, chat_bar(each.conversation))
-    set(each.wins.compose, compose_bar(each.conversation))
-    set(each.wins.pending, pending_bar.of(each.conversation))
+    bar.set(each.wins.chat, chat_bar(each.conversation))
+    bar.set(each.wins.compose, compose_bar(each.conversation))
+    bar.set(each.wins.pending, pending_bar.of(each.conversation))
   end
 end
 
@@ -242,7 +174,7 @@ function M.statusline()
   if waiting > 0 then
     table.insert(parts, ('%d waiting'):format(waiting))
   end
-  return escaped(table.concat(parts, ' · '))
+  return bar.escaped(table.concat(parts, ' · '))
 end
 
 local timer = assert(vim.uv.new_timer())
