@@ -2,7 +2,7 @@
 
 A program of its own: standard library only, quick to start, and nothing of the server is imported. It must say plainly
 that no model is behind it, and must change nothing but one scratch file, which it names and asks for first.
-`AGENTIK_DEMO_RATE`: words a second (default 40; 0 = as fast as possible).
+`AGENTIK_DEMO_RATE`: words a second (default 25; 0 = as fast as possible).
 """
 
 from __future__ import annotations

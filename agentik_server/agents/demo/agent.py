@@ -15,7 +15,7 @@ MODES: list[Json] = [
     {"id": "ask", "name": "Ask first", "description": "Asks before it writes its scratch file"},
     {"id": "look", "name": "Look only", "description": "Writes nothing at all"},
 ]
-RATES = {"slow": 12.0, "normal": 40.0, "fast": 200.0}
+RATES = {"slow": 12.0, "normal": 25.0, "fast": 200.0}
 CONTEXT_SIZE = 32_000
 
 

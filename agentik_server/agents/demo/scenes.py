@@ -69,13 +69,17 @@ def read_prompt(blocks: list[object]) -> tuple[str, list[str]]:
             texts.append(str(fields.get("text", "")))
         elif kind == "resource" and isinstance(fields.get("resource"), dict):
             resource = fields["resource"]
-            lines = len(str(resource.get("text", "")).splitlines())
-            attached.append(f"`{resource.get('uri', '?')}`: {lines} line{'' if lines == 1 else 's'} of text")
+            lines = _count(len(str(resource.get("text", "")).splitlines()), "line")
+            attached.append(f"`{resource.get('uri', '?')}`: {lines} of text")
         elif kind == "resource_link":
             attached.append(f"`{fields.get('uri', '?')}`: a link")
         elif kind is not None:
             attached.append(f"{kind} of type {fields.get('mimeType', 'unknown')}")
     return "\n".join(texts), attached
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def play(stage: Stage, text: str, attached: list[str], *, turn: int, may_write: bool, thinks: bool) -> None:
@@ -97,7 +101,8 @@ def answer(stage: Stage, text: str, attached: list[str], turn: int, thinks: bool
         stage.think("No model here; I answer from my script.")
     if turn == 1:
         stage.say(WELCOME)
-    stage.say(f"\nYour message arrived in full: {len(text)} characters, {len(text.split())} words. ")
+    size = f"{_count(len(text), 'character')}, {_count(len(text.split()), 'word')}"
+    stage.say(f"\nYour message arrived in full: {size}. ")
     shown = " ".join(text.split())
     stage.say(f"It begins with:\n\n> {shown[:160]}{'…' if len(shown) > 160 else ''}\n")
     for line in attached:
@@ -140,7 +145,8 @@ def look(stage: Stage) -> None:
     except OSError as error:
         stage.tool_update(tool, "failed", str(error))
         return
-    stage.tool_update(tool, "completed", f"{kinds.count(False)} files, {kinds.count(True)} folders")
+    found = f"{_count(kinds.count(False), 'file')}, {_count(kinds.count(True), 'folder')}"
+    stage.tool_update(tool, "completed", found)
 
 
 def plan_scene(stage: Stage, may_write: bool, thinks: bool) -> None:
