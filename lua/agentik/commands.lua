@@ -122,6 +122,7 @@ for name, run in pairs({
   Fork = 'fork',
   Delete = 'delete',
   Agents = 'agents',
+  Follow = 'follow',
   Conflicts = 'conflicts',
   Follow = 'follow',
   Restart = 'restart',

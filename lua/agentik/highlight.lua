@@ -52,6 +52,10 @@ M.groups = {
   { 'BarHint', 'Comment', 'bar: keys and details' },
   { 'Hint', 'NonText', 'hint in an empty window' },
   { 'Sending', 'Comment', 'text on its way to the server' },
+  { 'Follow', 'CursorLine', 'follow mode: line where the agent works' },
+  { 'Dictation', 'Comment', 'dictation: what is being said, as far as it will hardly change' },
+  { 'DictationTail', 'NonText', 'dictation: the rest of it' },
+  { 'DictationBar', 'DiagnosticError', 'bar: the microphone is open' },
   { 'PendingNumber', 'LineNr', 'number of a waiting message' },
   { 'PendingInfo', 'NonText', 'age and attachments of a waiting message' },
 }

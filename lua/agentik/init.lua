@@ -11,7 +11,7 @@ local function load()
   if not loaded then
     loaded = true
     require('agentik.buffers.watch')
-    for _, name in ipairs({ 'layout', 'status', 'permission', 'question', 'notify', 'keep' }) do
+    for _, name in ipairs({ 'layout', 'status', 'permission', 'question', 'notify', 'keep', 'follow' }) do
       require('agentik.view.' .. name)
     end
   end
@@ -282,6 +282,12 @@ function M.changes()
   with_current(function(current)
     require('agentik.view.diff').changes(current)
   end)
+end
+
+--- Shows the files where the agent works, or stops doing so (option `follow`).
+function M.follow()
+  load()
+  require('agentik.view.follow').toggle()
 end
 
 --- Asks again about files that the agent wrote while they had unsaved edits.

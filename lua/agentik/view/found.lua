@@ -10,7 +10,7 @@ local M = {}
 
 local api = vim.api
 local MOST = 200
-local SCHEME = 'agentik://message/'
+local SCHEME = 'agentik-message://'
 
 ---@class (exact) agentik.Found
 ---@field sessionId string
@@ -126,7 +126,7 @@ api.nvim_create_autocmd('BufReadCmd', {
   group = api.nvim_create_augroup('agentik.found', {}),
   pattern = SCHEME .. '*',
   callback = function(event)
-    local session_id, message_id = event.match:match('^agentik://message/([^/]+)/(.+)$')
+    local session_id, message_id = event.match:match('^agentik%-message://([^/]+)/(.+)$')
     vim.bo[event.buf].buftype = 'nofile'
     vim.bo[event.buf].buflisted = false
     if session_id then

@@ -10,9 +10,10 @@ local function is_ours(win)
   return vim.bo[api.nvim_win_get_buf(win)].filetype:match('^agentik%-') ~= nil
 end
 
+--- Whether a window is an ordinary one that may show a file.
 ---@param win integer
----@return boolean an ordinary window that may show a file
-local function is_usable(win)
+---@return boolean
+function M.is_usable(win)
   local buf = api.nvim_win_get_buf(win)
   return not is_ours(win)
     and api.nvim_win_get_config(win).relative == ''
@@ -26,7 +27,7 @@ end
 function M.find()
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
   for _, win in ipairs({ api.nvim_get_current_win(), previous, unpack(api.nvim_tabpage_list_wins(0)) }) do
-    if win ~= 0 and is_usable(win) then
+    if win ~= 0 and M.is_usable(win) then
       return win
     end
   end
