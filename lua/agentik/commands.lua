@@ -124,7 +124,6 @@ for name, run in pairs({
   Agents = 'agents',
   Follow = 'follow',
   Conflicts = 'conflicts',
-  Follow = 'follow',
   Restart = 'restart',
   Log = 'log',
 }) do
