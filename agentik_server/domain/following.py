@@ -24,7 +24,8 @@ class Follower:
             message.message_id: len(message.text) for message in page.messages if message.status == "streaming"
         }
         self._known: set[str] = {message.message_id for message in page.messages if message.kind == "user"}
-        self._turn = page.turn
+        self._started: set[str] = {turn.turn_id for turn in page.turns if turn.written}
+        self._ended: set[str] = {turn.turn_id for turn in page.turns if turn.stop_reason is not None}
 
     @property
     def asks(self) -> tuple[Permission | Question, ...]:
@@ -70,18 +71,21 @@ class Follower:
         ]
 
     def _turn_news(self, page: SessionPage) -> list[news.News]:
-        """The owner's turn as its row tells it: each start and each end once."""
-        before, turn = self._turn, page.turn
-        self._turn = turn
-        if turn is None or turn == before:
-            return []
+        """The owner's turns as their rows tell them: each start and each end once (B35)."""
         session_id = page.facts.session_id
-        told: list[news.News] = []
-        same = before is not None and before.turn_id == turn.turn_id
-        if turn.written and not (same and before is not None and before.written):
-            told.append(news.TurnStarted(session_id, turn.turn_id, turn.message_id))
-        if turn.stop_reason is not None and not (same and before is not None and before.stop_reason is not None):
-            told.append(news.TurnEnded(session_id, turn.turn_id, turn.stop_reason, turn.error))  # type: ignore[arg-type]
+        known = {turn.turn_id for turn in page.turns}
+        put_back = self._started - self._ended - known
+        detail = "the message was not sent and waits again"
+        told: list[news.News] = [news.TurnEnded(session_id, turn_id, "error", detail) for turn_id in put_back]
+        for turn in page.turns:
+            if turn.written and turn.turn_id not in self._started:
+                told.append(news.TurnStarted(session_id, turn.turn_id, turn.message_id))
+                self._started.add(turn.turn_id)
+            if turn.stop_reason is not None and turn.turn_id not in self._ended:
+                told.append(news.TurnEnded(session_id, turn.turn_id, turn.stop_reason, turn.error))  # type: ignore[arg-type]  # written by an owner
+                self._ended.add(turn.turn_id)
+        self._started &= known
+        self._ended &= known
         return told
 
     def _queue_news(self, page: SessionPage) -> list[news.News]:

@@ -460,7 +460,7 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """`turn` is the session's newest turn, if there ever was one."""
+    """`turns` are the session's newest ones, oldest first; a turn that was put back is none any more (B26)."""
 
     facts: SessionFacts
     messages: tuple[Message, ...]
@@ -470,7 +470,12 @@ class SessionPage:
     revision: int
     closed_asks: tuple[tuple[str, str], ...] = ()  # the last that were closed: (ask id, outcome)
     mail_waiting: bool = False  # PostMail rows that the owner has not taken
-    turn: TurnFacts | None = None
+    turns: tuple[TurnFacts, ...] = ()
+
+    @property
+    def turn(self) -> TurnFacts | None:
+        """The newest."""
+        return self.turns[-1] if self.turns else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from agentik_server.store.rows import (
     need_session,
 )
 from agentik_server.store.search import search_messages
-from agentik_server.store.turns import newest_turn
+from agentik_server.store.turns import newest_turns
 
 
 def fetch(db: sqlite3.Connection, read: Read) -> Page:
@@ -72,7 +72,7 @@ def _session_page(db: sqlite3.Connection, read: ReadSession) -> SessionPage:
         current_revision(db),
         closed_asks(db, session),
         has_mail(db, session),
-        newest_turn(db, session),
+        newest_turns(db, session),
     )
 
 

@@ -29,6 +29,8 @@ from agentik_server.store.rows import (
 )
 from agentik_server.store.transcript import close_unfinished, delete_message, save_message, save_messages
 
+NEWEST_TURNS = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
@@ -47,13 +49,14 @@ def open_turn(db: sqlite3.Connection, session: SessionRow, turn_id: str, message
     )
 
 
-def newest_turn(db: sqlite3.Connection, session: SessionRow) -> TurnFacts | None:
-    row = db.execute(
+def newest_turns(db: sqlite3.Connection, session: SessionRow) -> tuple[TurnFacts, ...]:
+    """More than can begin and end between two looks of another process, oldest first."""
+    rows = db.execute(
         "SELECT turn_id, message_id, journaled, stop_reason, error FROM turns WHERE session = ?"
-        " ORDER BY number DESC LIMIT 1",
-        (session.number,),
-    ).fetchone()
-    return TurnFacts(row[0], row[1], bool(row[2]), row[3], row[4]) if row is not None else None
+        " ORDER BY number DESC LIMIT ?",
+        (session.number, NEWEST_TURNS),
+    ).fetchall()
+    return tuple(TurnFacts(row[0], row[1], bool(row[2]), row[3], row[4]) for row in reversed(rows))
 
 
 def claim(db: sqlite3.Connection, write: Claim) -> Claimed:
