@@ -7,6 +7,7 @@ buffers, the plugin's log and the server's. Ends only what it started.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from tests.e2e.screen import Screen
 ROOT = Path(__file__).resolve().parents[2]
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 LIMIT_S = 20.0
+TIMES = re.compile(r"(\b\d\d:\d\d\b|\b[\d.]+ s\b)")
 
 BUFFER = """
 local conversation = require('agentik').current()
@@ -184,12 +186,16 @@ class Editor:
         self.cmd("redraw!")
         self.until("a redraw", lambda: self.screen.flushes > flushes)
 
-    def snapshot(self, name: str, *, hide: dict[str, str] | None = None) -> None:
-        """The screen equals tests/e2e/snapshots/NAME.txt; AGENTIK_SNAPSHOTS=write writes it, to be reviewed by eye."""
+    def snapshot(self, name: str, *, below: str = "") -> None:
+        """The screen equals tests/e2e/snapshots/NAME.txt; AGENTIK_SNAPSHOTS=write writes it, to be reviewed by eye.
+
+        Times and durations are shown as zeros. `below`: only from the line on that holds this text.
+        """
         self.settle()
-        text = self.screen.text + "\n"
-        for found, shown in (hide or {}).items():
-            text = text.replace(found, shown)
+        first = next(row for row, line in enumerate(self.screen.lines) if below in line)
+        screen = "\n".join(self.screen.lines[first:])
+        zeros = [re.sub(r"\d", "0", part) if index % 2 else part for index, part in enumerate(TIMES.split(screen))]
+        text = "".join(zeros) + "\n"
         path = SNAPSHOTS / f"{name}.txt"
         if os.environ.get("AGENTIK_SNAPSHOTS") == "write":
             path.write_text(text, encoding="utf-8")

@@ -136,6 +136,11 @@ def test_markdown_is_marked(text: str, group: str, marked: str) -> None:
     assert (group, marked) in marks_of(text)
 
 
+def test_the_signs_of_markup_are_told_so_that_they_can_be_hidden() -> None:
+    assert ("Markup", "**") in marks_of("a **b** c")
+    assert {("Markup", "["), ("Markup", "](https://x.org)")} <= marks_of("see [docs](https://x.org)")
+
+
 @pytest.mark.parametrize("text", ["snake_case_name", "2 * 3 * 4", "a*b*c", "`open", "**open", "5 > 3"])
 def test_what_only_looks_like_markup_is_left_alone(text: str) -> None:
     assert marks_of(text) == set()
@@ -208,13 +213,13 @@ def test_a_tool_call_shows_status_places_diff_and_the_ends_of_its_output() -> No
         "Agent  14:02",
         "Edit a.py  edit · +1 -1 · 100 lines",
         "b.py:3",
-        "a.py  +1 -1",
         "x",
         "y",
+        "z",
     ]
     assert "... 84 more lines · <CR> shows all" in buffer.lines
     assert buffer.lines[-1] == "99"
-    assert ("signs", "-", "DiffDeleteSign") in buffer.rows[5][1]
+    assert ("signs", "-", "DiffDeleteSign") in buffer.rows[4][1]
 
 
 def test_an_attachment_shows_its_lines_as_people_count() -> None:

@@ -336,7 +336,8 @@ function M.dress(win)
     spell = false,
     cursorline = false,
     colorcolumn = '',
-    conceallevel = 0,
+    conceallevel = 2, -- the signs of Markdown
+    concealcursor = 'nvc',
     scrolloff = 0,
     winhighlight = 'Folded:AgentikFolded',
   }

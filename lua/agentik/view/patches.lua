@@ -59,7 +59,9 @@ local function set_marks(buf, patch)
     code.clear(buf, patch.clear[1], patch.clear[2])
   end
   for _, span in ipairs(patch.spans or {}) do
-    api.nvim_buf_set_extmark(buf, NS, span[1], span[2], { end_col = span[3], hl_group = 'Agentik' .. span[4] })
+    local mark = { end_col = span[3], hl_group = 'Agentik' .. span[4] }
+    mark.conceal = span[4] == 'Markup' and '' or nil
+    api.nvim_buf_set_extmark(buf, NS, span[1], span[2], mark)
   end
   for _, fill in ipairs(patch.fills or {}) do
     api.nvim_buf_set_extmark(buf, NS, fill[1], 0, { line_hl_group = 'Agentik' .. fill[2], priority = 50 })

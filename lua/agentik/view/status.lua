@@ -52,6 +52,8 @@ function M.state(current)
     return 'starting', 'BarBusy', 'running'
   elseif current.problem then
     return current.problem, 'BarError', 'failed'
+  elseif not current.session_id then
+    return 'starting', 'BarBusy', 'running'
   elseif asks > 0 then
     return asks == 1 and 'waits for you' or ('waits for you (%d)'):format(asks), 'BarWarning', 'question'
   elseif session.state == 'cancelling' then

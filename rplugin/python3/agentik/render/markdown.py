@@ -92,7 +92,11 @@ class Markdown:
             first, last = bytes_before(text, found.start()), bytes_before(text, found.end())
             marks.spans.append((row, first, last, _GROUPS[name]))
             width = len(found["ticks"]) if found["ticks"] else _MARKUP.get(name, 0)
-            if width:
+            if name == "link":
+                text_end = bytes_before(text, found.start() + found[0].index("]("))
+                marks.spans.append((row, first, first + 1, "Markup"))
+                marks.spans.append((row, text_end, last, "Markup"))
+            elif width:
                 marks.spans.append((row, first, first + width, "Markup"))
                 marks.spans.append((row, last - width, last, "Markup"))
 

@@ -37,7 +37,9 @@ def draw_tool(message: Message, lead: Lead, scene: Scene) -> Drawing:
     drawing.tail(row, _summary(tool, differences), "ToolKind")
     _places(drawing, tool, row, title, scene)
     for diff, changes in differences:
-        _diff(drawing, str(diff.get("path", "")), changes, scene)
+        path = str(diff.get("path", ""))
+        named = len(differences) == 1 and scene.place(path) in title
+        _diff(drawing, path, changes, row if named else None, scene)
     _output(drawing, plain(str(tool.get("output") or "")).strip("\n"), scene)
     last = len(drawing.lines) - 1
     if last > row and tool.get("status") not in _OPEN:
@@ -78,11 +80,14 @@ def _places(drawing: Drawing, tool: dict[str, Any], row: int, title: str, scene:
             drawing.places.append(Place(drawing.line(shown, group="Place"), path, line))
 
 
-def _diff(drawing: Drawing, path: str, changes: Difference, scene: Scene) -> None:
+def _diff(drawing: Drawing, path: str, changes: Difference, title_row: int | None, scene: Scene) -> None:
+    """`title_row`: the title names this one file already; it needs no line of its own."""
     first = changes.hunks[0][0].number if changes.hunks and changes.hunks[0] else None
-    row = drawing.line(one_line(scene.place(path)), group="Place")
+    row = title_row
+    if row is None:
+        row = drawing.line(one_line(scene.place(path)), group="Place")
+        drawing.tail(row, f"+{changes.added} -{changes.removed}", "ToolKind")
     drawing.places.append(Place(row, path, first))
-    drawing.tail(row, f"+{changes.added} -{changes.removed}", "ToolKind")
     room = scene.look.diff_lines
     shown = [line for hunk in changes.hunks for line in hunk]
     for line in shown[:room]:
