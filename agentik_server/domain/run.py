@@ -399,9 +399,15 @@ class Run:
             turn.cause = turn.cause or "restart"
             turn.stage = Stage.CANCELLING
         if self.agent_runs:
-            self._out.append(KillAgent())
+            self._gone(KillAgent())
         else:
             self._revived()
+
+    def _gone(self, effect: StopAgent | KillAgent) -> None:
+        """Nothing is prompted any more from here on, though its exit is told later; a start waits for that."""
+        self.ready = False
+        self._starting = 0
+        self._out.append(effect)
 
     def _start_anew(self, turn: Turn, detail: str) -> None:
         """The agent went away under a prompt that was not written; an agent that always does must not loop."""
@@ -412,13 +418,13 @@ class Run:
             self._start(1)
 
     def _start(self, attempt: int) -> None:
+        self._revive = False
         self._starting = attempt
         known = self._row.facts.agent_session_id
         self._out.append(StartAgent(attempt, known, want_history=known is not None and self._recorder.is_empty))
 
     def _revived(self) -> None:
         if self._revive and not self.agent_runs:
-            self._revive = False
             self._start(1)
 
     def _arm_idle(self) -> None:
@@ -448,11 +454,11 @@ class Run:
         """B32: the cancel was not answered in time."""
         if self.turn is not None and self.turn.stage is Stage.CANCELLING:
             self._revive = True
-            self._out.append(KillAgent())
+            self._gone(KillAgent())
 
     def idle_over(self) -> None:
         if self.phase is Phase.FREE and self.ready:
-            self._out.append(StopAgent())
+            self._gone(StopAgent())
 
     def save_again(self) -> None:
         """The store could not save a step of the turn; it is tried again until it can."""

@@ -674,3 +674,29 @@ def test_what_was_not_committed_when_the_server_ended_is_refused(world: World, s
     world.store.queue.clear()
     world.app.closed()
     assert refused(answered) == refused(late) == "storeFailed"
+
+
+@pytest.mark.parametrize("how", ["idle", "restart"])
+def test_a_send_while_the_agent_ends_waits_for_the_next_one(world: World, session_id: str, how: str) -> None:
+    """# B44: nothing is prompted into an agent that was told to go, and nothing is paused by that."""
+    send(world, session_id, "one")
+    world.disk()
+    link = world.links[session_id]
+    link.answer()
+    world.disk()
+    link.lingers = True
+    if how == "idle":
+        world.fire((session_id, "idle"))
+    else:
+        world.finish(world.ask("restartAgent", sessionId=session_id))
+    assert send(world, session_id, "two")["disposition"] == "started"
+    world.disk()
+    assert world.order == ["one"]
+    link.exit(wanted=True)
+    world.settle(session_id)
+    assert world.order == ["one", "two"]
+    assert not opened(world, session_id)["session"]["paused"]
+    assert not world.editor.of("notice")
+    link.exit()
+    world.disk()
+    assert link.state == "down", "it comes back with the next send, not by itself"

@@ -64,6 +64,8 @@ class ScriptedLink:
         self.turn_id: str | None = None
         self.cancelled = False
         self.permissions: list[str] = []
+        self.lingers = False
+        self.start_waits = False
 
     def tell(self, happening: Happening) -> None:
         self._tell(happening)
@@ -72,6 +74,8 @@ class ScriptedLink:
         if self.state == "down":
             self.state = "starting"
             self.launch = launch
+        elif self.state == "ending":
+            self.start_waits = True
 
     def prompt(self, turn_id: str, blocks: Sequence[PromptBlock], *, quiet: bool) -> None:
         assert self.turn_id is None, "B3: two prompts open at one time"
@@ -95,10 +99,17 @@ class ScriptedLink:
         self.tell(told.CallAnswered(token, {"sessionId": "forked"} if method == "fork" else {}))
 
     def stop(self) -> None:
-        self.exit(wanted=True)
+        self.end()
 
     def kill(self) -> None:
-        self.exit(wanted=True)
+        self.end()
+
+    def end(self) -> None:
+        """At once, or (`lingers`) when the test says so; a start meanwhile waits for the end."""
+        if self.lingers and self.state == "up":
+            self.state = "ending"
+        elif self.state != "ending":
+            self.exit(wanted=True)
 
     # moves of the test
 
@@ -107,6 +118,8 @@ class ScriptedLink:
             return
         starting, self.state, self.turn_id = self.state == "starting", "down", None
         self.permissions.clear()
+        if self.start_waits:
+            self.state, self.start_waits = "starting", False
         if starting and not wanted:
             self.tell(told.StartFailed("failed", "the agent died at start"))
         else:
