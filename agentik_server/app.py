@@ -306,6 +306,23 @@ class App:
         self.write(write, lambda outcome: self._taken(session_id, outcome))
 
     def _taken(self, session_id: str, outcome: saves.Outcome) -> None:
+        """Before a followed session becomes ours, its editor hears the last of what its former owner committed."""
+        follower = self._followed.get(session_id)
+        if follower is None or not isinstance(outcome, saves.Taken) or outcome.owner is None:
+            self._go_on(session_id, outcome)
+            return
+
+        def looked(page: saves.Page) -> None:
+            if isinstance(page, saves.SessionPage):
+                for item in follower.seen(page):
+                    self.show(item)
+            self._go_on(session_id, outcome)
+
+        read = saves.ReadSession(session_id, after=follower.revision)
+        self.ports.store.read(read, lambda page: self.enter(lambda: looked(page)))
+
+    def _go_on(self, session_id: str, outcome: saves.Outcome) -> None:
+        """What waited for the ownership, now that it is known who has it."""
         waiting = self._taking.pop(session_id, [])
         if not isinstance(outcome, saves.Taken):
             for _, request in waiting:

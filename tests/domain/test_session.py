@@ -651,6 +651,35 @@ def test_the_open_answer_is_in_the_answer_to_open_session(world: World, session_
     assert (answer["text"], answer["status"]) == ("not saved yet", "streaming")
 
 
+# ------------------------------------------------------------------------------------------- two editors
+
+
+def test_a_takeover_tells_what_the_dead_owner_had_committed_last(world: World, session_id: str) -> None:
+    """# B35 B59: also what nobody had looked at yet, each once, and the turn that was open ends."""
+    other = World(beside=world)
+    opened(other, session_id)
+    send(world, session_id, "one")
+    link = world.links[session_id]
+    link.tell(TextArrived("agent", "an answer"))
+    world.disk()
+    link.answer()
+    send(world, session_id, "two")
+    world.disk()
+    world.die()
+    assert names(other) == []
+    other.app.tick()
+    other.disk()
+    received = [news["messageId"] for news in other.editor.of("messageReceived")]
+    assert received == ["one", "two"]
+    assert "an answer" in [m["text"] for m in opened(other, session_id)["messages"]]
+    shown = {news["message"]["text"] for news in other.editor.of("messageUpdated")}  # type: ignore[index]
+    assert "an answer" in shown
+    started = [news["turnId"] for news in other.editor.of("turnStarted")]
+    ended = [(news["turnId"], news["stopReason"]) for news in other.editor.of("turnEnded")]
+    assert ended == [(started[0], "end_turn"), (started[1], "crashed")]
+    assert other.editor.of("sessionChanged")[-1]["session"]["owned"]  # type: ignore[index]
+
+
 # --------------------------------------------------------------------------------------------- the end
 
 

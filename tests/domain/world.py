@@ -217,10 +217,10 @@ class Told:
 
 
 class World:
-    """One database and, one after another, servers on it."""
+    """One database and, one after another, servers on it. `beside`: a world whose database this one shares."""
 
-    def __init__(self, policy: SessionPolicy | None = None) -> None:
-        self.db = sqlite3.connect(":memory:", isolation_level=None)
+    def __init__(self, policy: SessionPolicy | None = None, beside: World | None = None) -> None:
+        self.db = beside.db if beside else sqlite3.connect(":memory:", isolation_level=None)
         migrate(self.db)
         self.policy = policy or SessionPolicy()
         self.delivered: Counter[str] = Counter()
@@ -229,7 +229,8 @@ class World:
         self.at_agent: list[Mapping[str, object]] = []
         self.time = 1_000_000
         self._number = 0
-        self._alive: set[str] = set()
+        self._name = "beside" if beside else "server"
+        self._alive: set[str] = beside._alive if beside else set()
         self.boot()
 
     def next_number(self) -> int:
@@ -238,8 +239,9 @@ class World:
 
     def boot(self) -> None:
         """A new server process."""
-        server_id = f"server{self.next_number()}"
-        self._alive = {server_id}
+        server_id = f"{self._name}{self.next_number()}"
+        self._alive.add(server_id)
+        self._server_id = server_id
         self.store = QueuedStore(self.db, lambda name: name in self._alive)
         self.timers = SetTimers()
         self.editor = Told()
@@ -260,7 +262,7 @@ class World:
         """kill -9: what was not committed is gone, and nobody hears of what was. A new server boots."""
         if commit_first and self.store.queue:
             self.store.commit(tell=False)
-        self._alive = set()
+        self._alive.discard(self._server_id)
         self.boot()
 
     def ask(self, method: str, **params: object) -> Answered:
