@@ -90,6 +90,8 @@ for _, name in ipairs({ 'sessions', 'agents', 'mode', 'options', 'export', 'chan
 end
 call('n', 'dictate')
 call('i', 'dictate')
+call('n', 'talk')
+call('i', 'talk')
 plug('n', 'send', 'send', { rhs = '<Cmd>AgentikSend<CR>' })
 plug('n', 'send-now', 'send now', { rhs = '<Cmd>AgentikSend!<CR>' })
 plug('x', 'send', 'send the selection', { rhs = ':AgentikSend<CR>', silent = true })

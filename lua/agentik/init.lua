@@ -6,14 +6,19 @@ local M = {}
 ---@type boolean
 local loaded = false
 
---- Loads everything that listens.
+--- Loads everything that listens: what is seen at once, and the rest when the current command is over. The server says
+--- nothing before that.
 local function load()
   if not loaded then
     loaded = true
-    require('agentik.buffers.watch')
-    for _, name in ipairs({ 'layout', 'status', 'permission', 'question', 'notify', 'keep', 'follow' }) do
-      require('agentik.view.' .. name)
-    end
+    require('agentik.view.layout')
+    require('agentik.view.status')
+    vim.schedule(function()
+      require('agentik.buffers.watch')
+      for _, name in ipairs({ 'permission', 'question', 'notify', 'keep', 'follow' }) do
+        require('agentik.view.' .. name)
+      end
+    end)
   end
 end
 
@@ -298,11 +303,23 @@ function M.conflicts()
   end
 end
 
---- Starts or stops dictation into the compose window.
----@param cancel? boolean
+--- Starts or ends dictation into the compose window.
+---@param cancel? boolean end it, and take out what was said
 function M.dictate(cancel)
-  M.show(current_or_new(), false)
-  require('agentik.view.dictation').toggle(current_or_new(), cancel)
+  local current = current_or_new()
+  M.show(current, false)
+  require('agentik.view.dictation').toggle(current, cancel)
+end
+
+--- Push to talk: dictates while the key is held. A key that was only touched talks until the next key or until silence,
+--- as a terminal does not tell when a key comes up.
+function M.talk()
+  local current = current_or_new()
+  local dictation = require('agentik.view.dictation')
+  if not dictation.is_on() then -- a held key repeats
+    M.show(current, false)
+  end
+  dictation.push(current)
 end
 
 --- Starts server and host anew.

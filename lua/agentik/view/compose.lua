@@ -9,7 +9,6 @@ local host = require('agentik.host')
 local hub = require('agentik.hub')
 local keys = require('agentik.view.keys')
 local own = require('agentik.view.own')
-local mentions = require('agentik.context.mentions')
 
 local M = {}
 
@@ -28,6 +27,7 @@ local HINT = api.nvim_create_namespace('agentik.compose.hint')
 ---@field saved? string what is on disk
 ---@field browsed? integer place in the history
 ---@field kept? string what stood there before the history was browsed
+---@field dictating? boolean spoken words are shown where the text goes on
 
 ---@type table<integer, agentik.Draft> by key of the conversation
 local drafts_of = {}
@@ -130,6 +130,7 @@ end
 ---@param answer agentik.Answer
 function M.submit(current, message, answer)
   local attachments = vim.list_slice(message.attachments or {})
+  local mentions = require('agentik.context.mentions')
   vim.list_extend(attachments, mentions.attachments(message.text, current.cwd, attachments))
   conversation.when_ready(current, function(err)
     if err then
@@ -305,7 +306,8 @@ end
 function M.changed(current)
   local buf = current.bufs.compose
   api.nvim_buf_clear_namespace(buf, HINT, 0, -1)
-  if api.nvim_buf_line_count(buf) == 1 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == '' then
+  local empty = api.nvim_buf_line_count(buf) == 1 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == ''
+  if empty and not M.draft(current).dictating then
     local hint = { { 'Message', 'AgentikHint' } }
     api.nvim_buf_set_extmark(buf, HINT, 0, 0, { virt_text = hint, virt_text_pos = 'overlay' })
   end

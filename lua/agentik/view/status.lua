@@ -127,12 +127,21 @@ local function chat_bar(current)
   return chunks, right
 end
 
+--- What the bar says of dictation; nothing of it is loaded before it is used.
+---@param current agentik.Conversation
+---@return agentik.Chunk[]?
+local function dictation_bar(current)
+  local dictation = package.loaded['agentik.view.dictation']
+  return dictation and dictation.bar(current)
+end
+
 ---@param current agentik.Conversation
 ---@return agentik.Chunk[] left
 ---@return agentik.Chunk[] right
 local function compose_bar(current)
   local draft, icons = compose.draft(current), config.icons()
-  local chunks = {}
+  local dictated = dictation_bar(current)
+  local chunks = dictated or {}
   for _, attachment in ipairs(draft.attachments) do
     table.insert(chunks, { (' %s%s'):format(icons.attachment, compose.label(attachment)), 'Attachment' })
   end
@@ -145,6 +154,9 @@ local function compose_bar(current)
   local busy = current.session.state and current.session.state ~= 'idle'
   local right = {}
   local hints = { { 'send', busy and 'queues' or 'sends' }, { 'help', 'keys' }, { 'send_now', busy and 'sends now' } }
+  if dictated then
+    table.insert(hints, 1, { 'dictate', 'stops' })
+  end
   for _, hint in ipairs(hints) do
     local key = hint[2] and keys.of('compose', hint[1])
     if key then
@@ -175,6 +187,10 @@ function M.statusline()
   local parts = { M.agent(current), (icon and config.icons()[icon] .. ' ' or '') .. text }
   if waiting > 0 then
     table.insert(parts, ('%d waiting'):format(waiting))
+  end
+  local dictation = package.loaded['agentik.view.dictation']
+  if dictation and dictation.is_on() then
+    table.insert(parts, config.icons().microphone .. ' dictating')
   end
   return bar.escaped(table.concat(parts, ' · '))
 end
@@ -217,6 +233,13 @@ end
 
 hub.on('changed', want)
 hub.on('host', want)
+hub.on('level', function(current)
+  for _, each in ipairs(layout.all()) do
+    if each.conversation == current then
+      bar.set(each.wins.compose, compose_bar(current))
+    end
+  end
+end)
 hub.on('draft', function()
   want()
   vim.defer_fn(want, 250)
