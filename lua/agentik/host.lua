@@ -138,18 +138,6 @@ local function on_stderr(_, lines)
   end
 end
 
-local function start_again()
-  M.start()
-  for session_id in pairs(watched) do
-    M.watch(session_id)
-  end
-  for id, call in vim.spairs(calls) do
-    if call.repeats then
-      transmit(id, call)
-    end
-  end
-end
-
 ---@param id integer
 ---@param code integer
 local function on_exit(id, code)
@@ -159,7 +147,7 @@ local function on_exit(id, code)
   channel = nil
   if restarting then
     restarting = false
-    start_again()
+    M.start()
     return
   end
   local problem = ('the plugin host stopped (exit code %d, see :AgentikLog)'):format(code)
@@ -168,12 +156,24 @@ local function on_exit(id, code)
   if M.state ~= 'starting' and now - restarted_at > RESTART_AFTER_MS then
     restarted_at = now
     become('starting', problem)
-    vim.defer_fn(start_again, 100)
+    vim.defer_fn(M.start, 100)
     return
   end
   fail_calls(problem, true)
   become('down', problem)
   hub.say(problem, vim.log.levels.ERROR)
+end
+
+--- What the last host knew and did: the sessions that are shown first, then what it had not answered.
+local function take_up()
+  for session_id in pairs(watched) do
+    M.watch(session_id)
+  end
+  for id, entry in vim.spairs(calls) do
+    if entry.repeats then
+      transmit(id, entry)
+    end
+  end
 end
 
 --- Starts the host unless it runs. False when it cannot be started; `M.problem` says why.
@@ -196,6 +196,7 @@ function M.start()
   channel = id
   become('starting')
   vim.rpcnotify(channel, 'agentik.start', options(python))
+  take_up()
   return true
 end
 
@@ -204,6 +205,7 @@ end
 ---@param repeats boolean
 local function call(name, answer, repeats, ...)
   number = number + 1
+  local id = number
   local entry = { name = name, arguments = { ... }, answer = answer or function() end, repeats = repeats }
   if not M.start() then
     local problem = { code = -32099, message = M.problem }
@@ -212,8 +214,8 @@ local function call(name, answer, repeats, ...)
     end)
     return
   end
-  calls[number] = entry
-  transmit(number, entry)
+  calls[id] = entry
+  transmit(id, entry)
 end
 
 --- Calls the server (PROTOCOL.md, "Requests from the client").
@@ -290,7 +292,7 @@ end
 --- Ends server and host in order and starts others, with the environment as it is now.
 function M.restart()
   if not channel then
-    start_again()
+    M.start()
     return
   end
   restarting = true

@@ -40,6 +40,10 @@ hub.on('event', function(name, params)
     hub.say(params.text, LEVELS[params.level])
     return
   end
+  if name == 'turnEnded' and params.error and params.stopReason ~= 'cancelled' then
+    hub.say(params.error, vim.log.levels.WARN)
+    return
+  end
   local text_of = config.get().notify and TEXTS[name]
   local current = text_of and params.sessionId and conversation.of_session(params.sessionId)
   if not current or layout.is_visible(current) then

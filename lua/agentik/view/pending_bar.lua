@@ -29,12 +29,11 @@ function M.of(current)
   local state, icons = current.pending, config.icons()
   local chunks = { { (' %d waiting '):format(#state.items), 'BarTitle' } }
   local pause = keys.of('pending', 'pause')
-  local hint
+  local hint, detail
   if state.paused then
     local reason = REASONS[state.reason] or state.reason or 'paused'
-    local detail = state.detail and state.detail ~= '' and (' (%s)'):format(state.detail) or ''
-    table.insert(chunks, { ('%s paused: %s%s '):format(icons.paused, reason, detail), 'BarWarning' })
-    hint = pause and pause .. ' resumes'
+    table.insert(chunks, { ('%s paused: %s '):format(icons.paused, reason), 'BarWarning' })
+    hint, detail = pause and pause .. ' resumes', state.detail
   elseif pending.is_edited(current) then
     table.insert(chunks, { 'edited ', 'BarWarning' })
     hint = ('%s applies · %s forgets'):format(keys.of('pending', 'apply') or ':w', keys.of('pending', 'discard') or 'u')
@@ -48,7 +47,11 @@ function M.of(current)
   else
     table.insert(chunks, { 'for the turn to end ', 'BarHint' })
   end
-  return chunks, hint and { { hint .. ' ', 'BarHint' } } or {}
+  local right = hint and { { hint .. ' ', 'BarHint' } } or {}
+  if detail and detail ~= '' then
+    table.insert(right, { detail .. ' ', 'BarHint' })
+  end
+  return chunks, right
 end
 
 return M
