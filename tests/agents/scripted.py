@@ -18,7 +18,7 @@ argument is a newline.
     #raw TEXT ($SESSION and $REQUEST are the ids; sent as it is, with a newline) / #hex BYTES / #garbage
     #stderr TEXT / #stderr_bytes N / #fork (a grandchild that holds the pipes)
     #close_stdin / #close_stdout / #exit CODE / #crash / #end REASON / #error CODE MESSAGE / #no_answer / #result JSON
-    #late TEXT                   a chunk after the answer
+    #late TEXT                   a chunk after the answer     #later MS TEXT      a chunk that many ms from now
 
 `--log`: one JSON line {"method", "params"} for each message received, in order; shared by processes (O_APPEND).
 `--state`: sessions that survive the process, for load and resume.
@@ -329,6 +329,10 @@ class Turn:
 
     def do_late(self, text: str) -> None:
         self.late.append(text)
+
+    def do_later(self, argument: str) -> None:
+        pause, _, text = argument.partition(" ")
+        threading.Timer(int(pause) / 1000, self.say, [text]).start()
 
 
 class Agent:
