@@ -31,7 +31,7 @@ RESENDABLE = ("unknown", "interrupted", "failed")
 def admit(db: sqlite3.Connection, write: Admit) -> Admitted:
     """B2, B4, B8. Raises Refused, LostOwnership."""
     draft = write.draft
-    known = ledger.first_outcome(db, write.session_id, draft.message_id, draft.text)
+    known = ledger.first_outcome(db, draft.message_id, draft.text)
     if known is not None:
         return Admitted(known, LATER, repeated=True, revision=current_revision(db))
     session = need_session(db, write.session_id, write.owner)

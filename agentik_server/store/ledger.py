@@ -12,15 +12,13 @@ from agentik_server.domain.refusal import Refused
 from agentik_server.domain.saves import Disposition
 
 
-def first_outcome(db: sqlite3.Connection, session_id: str, message_id: str, text: str) -> Disposition | None:
-    """None when the id is new. Raises Refused (duplicateId) when it came with another text or for another session."""
-    row = db.execute(
-        "SELECT session_id, text_hash, outcome FROM submissions WHERE message_id = ?", (message_id,)
-    ).fetchone()
+def first_outcome(db: sqlite3.Connection, message_id: str, text: str) -> Disposition | None:
+    """None when the id is new in the database, whatever the session. Raises Refused: it came with another text."""
+    row = db.execute("SELECT text_hash, outcome FROM submissions WHERE message_id = ?", (message_id,)).fetchone()
     if row is None:
         return None
-    known_session, known_hash, outcome = row
-    if known_session != session_id or known_hash != _hash(text):
+    known_hash, outcome = row
+    if known_hash != _hash(text):
         raise Refused("duplicateId", "this message id was used for another message")
     return outcome  # type: ignore[no-any-return]  # the column's CHECK holds
 
