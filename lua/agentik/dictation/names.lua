@@ -6,12 +6,12 @@ local M = {}
 local api = vim.api
 local MOST = 1500
 local NEAR = 150
-local LINES = 2000
+local LINES = 1000
 local LONGEST_LINE = 500
 
 ---@class (exact) agentik.Names
 ---@field list string[]
----@field known table<string, boolean>
+---@field seen table<string, boolean> words, and pieces of buffers, that were looked at
 
 --- Whether a word is made of several: only such a name is written differently from how it is said.
 ---@param word string
@@ -28,8 +28,8 @@ end
 ---@param names agentik.Names
 ---@param word string
 local function add(names, word)
-  if #names.list < MOST and #word <= 64 and not names.known[word] then
-    names.known[word] = true
+  names.seen[word] = true
+  if #names.list < MOST and #word <= 64 then
     table.insert(names.list, word)
   end
 end
@@ -40,8 +40,11 @@ local function add_lines(names, lines)
   for _, line in ipairs(lines) do
     if #line <= LONGEST_LINE then -- longer ones are data, not code
       for word in line:gmatch('[%a_][%w_]+') do
-        if is_compound(word) then
-          add(names, word)
+        if not names.seen[word] then
+          names.seen[word] = true
+          if is_compound(word) then
+            add(names, word)
+          end
         end
       end
     end
@@ -53,7 +56,11 @@ end
 ---@param first integer 0-based
 ---@param last integer exclusive
 local function add_buffer(names, buf, first, last)
-  add_lines(names, api.nvim_buf_get_lines(buf, math.max(0, first), math.max(0, last), false))
+  local key = ('%d:%d:%d'):format(buf, first, last)
+  if not names.seen[key] then
+    names.seen[key] = true
+    add_lines(names, api.nvim_buf_get_lines(buf, math.max(0, first), math.max(0, last), false))
+  end
 end
 
 --- The loaded buffer of a path.
@@ -84,7 +91,7 @@ end
 ---@return string[]
 function M.collect(own, attachments)
   ---@type agentik.Names
-  local names = { list = {}, known = {} }
+  local names = { list = {}, seen = {} }
   for _, word in ipairs(own) do
     add(names, word)
   end
