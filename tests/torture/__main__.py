@@ -47,6 +47,7 @@ def main() -> int:
 async def _run(home: Path, messages: int, seed: int, seconds: float) -> list[str]:
     print(f"torture with --seed {seed}: {messages} messages, two editors, two servers, one database", flush=True)
     chaos = Chaos(home / "chaos", seed, messages, seconds * SHARE_OF_CHAOS)
+    print(f"settings of the queue: {chaos.queue_settings}", flush=True)
     begun = time.monotonic()
     async with Nursery() as nursery:
         await chaos.run(nursery)

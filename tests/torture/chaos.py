@@ -55,6 +55,7 @@ ACTIONS: dict[str, int] = {
     "hold": 10,
     "resend": 8,
     "close and open": 8,
+    "look away": 8,
     "restart agent": 6,
     "kill server": 12,
     "kill agent": 14,
@@ -98,6 +99,8 @@ class Chaos:
     async def run(self, nursery: Nursery) -> None:
         (self.home / "work").mkdir(parents=True)
         self._editors = [Editor(name, self.home, nursery, self.book, self._tag) for name in ("A", "B")]
+        for editor in self._editors:
+            editor.queue_settings = self.queue_settings
         first, second = self._editors
         await first.come()
         for _ in range(SESSIONS):
@@ -117,6 +120,13 @@ class Chaos:
         for editor in self._editors:
             await editor.leave()
 
+    @property
+    def queue_settings(self) -> Params:
+        """The seed chooses these, too."""
+        rng = seeded(self.seed, "settings")
+        chosen = {"drain": ("one", "all"), "onCancel": ("pause", "continue"), "onRestore": ("pause", "run")}
+        return {key: values[rng.random() < 0.35] for key, values in chosen.items()}
+
     # -------------------------------------------------------------------------------------------- the choices
 
     async def _live(self, editor: Editor) -> None:
@@ -134,11 +144,13 @@ class Chaos:
     async def _step(self, editor: Editor, step: Step) -> None:
         a, b, c, *_ = step.choices
         session_id = editor.sessions[int(a * len(editor.sessions))]
-        mirror = editor.mirror(session_id)
-        mine = [name for name in mirror.waiting if pick([name], self.book, 0) and name.startswith(editor.name)]
-        recent = mirror.known[-5:]
-        target = pick(mirror.waiting + recent[-2:], self.book, b)
-        own = pick(mine + [name for name in recent[-2:] if name.startswith(editor.name)], self.book, b)
+        await editor.mend()
+        screen = editor.screen
+        waiting = screen.waiting(session_id)
+        near = waiting + screen.taken(session_id, 6)
+        mine = [name for name in waiting if name in self.book.sent and name.startswith(editor.name)]
+        target = pick(near, self.book, b)
+        own = pick([name for name in near if name.startswith(editor.name)], self.book, b)
         match step.action:
             case "send":
                 await self._send(editor, session_id, step)
@@ -160,9 +172,9 @@ class Chaos:
                 await editor.asked(f"{step.action}Queue", session_id, set())
             case "cancel":
                 await editor.asked("cancelTurn", session_id, set())
-            case "answer" if mirror.permissions:
+            case "answer" if screen.permissions(session_id):
                 option = ("yes", "no", None)[int(c * 3)]
-                permission_id = mirror.permissions[-1]
+                permission_id = screen.permissions(session_id)[-1]
                 await editor.asked(
                     "answerPermission", session_id, {"unknownPermission"}, permissionId=permission_id, optionId=option
                 )
@@ -174,7 +186,10 @@ class Chaos:
                 await self._resend(editor, session_id, b)
             case "close and open":
                 await editor.asked("closeSession", session_id, set())
-                await editor.open(session_id)
+                screen.mirror(session_id).disconnected()
+                await editor.watch(session_id)
+            case "look away":
+                await editor.look_away(b * 0.3)
             case "restart agent":
                 await editor.asked("restartAgent", session_id, set())
             case _:
@@ -196,7 +211,7 @@ class Chaos:
 
     async def _make_room(self, editor: Editor, session_id: str) -> None:
         for patience in range(60):
-            if len(editor.mirror(session_id).waiting) < CROWDED:
+            if len(editor.screen.waiting(session_id)) < CROWDED:
                 return
             if patience % 10 == 9:
                 await editor.asked("resumeQueue", session_id, set())
@@ -233,6 +248,7 @@ class Chaos:
                 editor.hang_up()
             case "shut down":
                 self.book.counts["shut down"] += 1
+                editor.ending = True
                 await editor.client.request("shutdown")
                 editor.client.notify("exit")
             case _:
@@ -296,6 +312,8 @@ class Chaos:
             found = account(self.book, delivered, pages)
             if when == "all drained":
                 found += [f"{i['messageId']} waits still" for page in pages.values() for i in page["pending"]]
+            for session_id in pages:
+                found += await editor.differences(session_id)
             self.book.problems += [f"{when}, seen by {editor.name}: {problem}" for problem in found]
         self.book.counts["delivered"] = len(delivered)
 

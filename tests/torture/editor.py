@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 import random
 import signal
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +19,16 @@ from tests.stdio_client import Params, RpcError, ServerGone, StdioClient
 from tests.torture.book import Book, Sent
 from tests.torture.nursery import ForkedClient, Nursery, Order
 from tests.torture.processes import TAG, Process, kill, orphans, started_by
+from tests.torture.screen import Screen
 
 LIMIT_S = 30.0
+LATE_S = 2.0
 TOO_LATE = {"alreadyDelivered", "unknownMessage"}
 SETTINGS: Params = {
     "syncInterval": 0.25,
     "timeouts": {"cancelGrace": 0.5, "retryDelay": 0.05},
     "log": {"level": "info"},
 }
-
-
-@dataclass
-class Mirror:
-    """What the notifications said of one session."""
-
-    waiting: list[str] = field(default_factory=list)
-    revision: int = -1
-    state: str = "idle"
-    paused: bool = False
-    permissions: list[str] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)  # messages of the user in the transcript
 
 
 class Editor:
@@ -49,14 +39,15 @@ class Editor:
         self.home = home
         self.book = book
         self.sessions: list[str] = []
-        self.mirrors: dict[str, Mirror] = {}
+        self.screen = Screen()
         self.outbox: dict[str, Sent] = {}
         self.client: StdioClient
+        self.queue_settings: Params = {}
+        self.ending = False  # its server was told to end: it may refuse what it does not carry out any more
         self.mortality: Callable[[], tuple[int, str]] = lambda: (0, "")
         self._nursery = nursery
         self._run_tag = run_tag
         self._lives = 0
-        self._heard = 0
         self._watches: set[asyncio.Task[None]] = set()
         self._attachments: dict[str, list[Params]] = {}
 
@@ -70,15 +61,16 @@ class Editor:
         """Start a server, open the sessions, send again what was not acknowledged; again if it dies meanwhile."""
         while True:
             self._lives += 1
+            self.ending = False
             die_after, armed_by = self.mortality()
             order = Order({TAG: self.tag}, die_after, armed_by)
             self.client = ForkedClient(self._nursery, order, log=self.home / "agentik.log", limit_s=LIMIT_S)
             await self.client.start()
-            self._heard = 0
+            self.client.heard = self.screen.heard
             try:
-                await self.client.initialize(self.home, {**scripted_agent(self.home), **SETTINGS})
+                await self.client.initialize(self.home, self._settings())
                 for session_id in self.sessions:
-                    await self.open(session_id)
+                    await self.watch(session_id)
                 for sent in list(self.outbox.values()):
                     self._post(sent)
             except ServerGone:
@@ -86,16 +78,23 @@ class Editor:
             else:
                 return
 
+    def _settings(self) -> Params:
+        return {**scripted_agent(self.home), **SETTINGS, "queue": self.queue_settings}
+
     async def go(self) -> None:
         """The server is dead or dying: what it leaves behind is looked at, its processes are watched to their end."""
         await self.client.wait_exit(LIMIT_S)
         await self.client.close()
+        self.screen.disconnected()
         self._look_back()
         self.book.counts["servers died"] += 1
         self._watch(self.tag)
 
     async def leave(self) -> None:
-        """The orderly end."""
+        """The orderly end. `self.client` has seen every turn since it came to its end."""
+        started, ended = ({note["turnId"] for note in self.client.of(f"turn{end}")} for end in ("Started", "Ended"))
+        for turn_id in started - ended:
+            self.book.wrong(f"{self.name}: no turnEnded for {turn_id}")  # B35
         await self.client.shutdown()
         await self.client.close()
         self._look_back()
@@ -169,7 +168,7 @@ class Editor:
         elif isinstance(error, RpcError) and error.code == 4000:
             sent.refused = error.reason
             self.book.counts[f"send refused: {error.reason}"] += 1
-            if error.reason != "queueFull":
+            if error.reason != "queueFull" and not (self.ending and error.reason == "storeFailed"):
                 self.book.wrong(f"sendMessage {sent.message_id}: {error}")
         else:
             return  # no reply: it stays in the outbox
@@ -181,41 +180,35 @@ class Editor:
             await self.news(1.0)
 
     async def open(self, session_id: str, **params: Any) -> Params:
+        """agentik/openSession; what it says is not shown on the screen."""
         page: Params = await self.call("openSession", session_id, **params)
-        if "limit" not in params:
-            mirror = self.mirror(session_id)
-            mirror.permissions = [permission["permissionId"] for permission in page["permissions"]]
-            mirror.state = page["session"]["state"]
-            mirror.paused = page["session"]["paused"]
-            mirror.waiting = [item["messageId"] for item in page["pending"]]
         return page
 
-    # ----------------------------------------------------------------------------------------- what it has seen
+    async def watch(self, session_id: str) -> None:
+        """Open the session as the plugin does: what is newer than what the screen shows."""
+        mirror = self.screen.mirror(session_id)
+        after = mirror.revision
+        self.screen.gaps.discard(session_id)
+        mirror.loading()
+        page = await self.open(session_id, **({} if after is None else {"after": after}))
+        self.screen.opened(session_id, page, after)
 
-    def mirror(self, session_id: str) -> Mirror:
-        """As of the notifications that came so far."""
-        for note in self.client.notifications[self._heard :]:
-            self._hear(note.method.removeprefix("agentik/"), note.params)
-        self._heard = len(self.client.notifications)
-        return self.mirrors.setdefault(session_id, Mirror())
+    async def differences(self, session_id: str) -> list[str]:
+        """Of the screen to the truth; another server's news may be a second late (B59)."""
+        deadline = time.monotonic() + LATE_S
+        while True:
+            await self.mend()
+            page = await self.open(session_id, limit=10_000)
+            found = self.screen.differences(session_id, page)
+            if not found or time.monotonic() > deadline:
+                return found
+            await self.news(0.1)
 
-    def _hear(self, method: str, params: Params) -> None:
-        session_id = params["session"]["sessionId"] if "session" in params else params.get("sessionId", "")
-        mirror = self.mirrors.setdefault(session_id, Mirror())
-        match method:
-            case "pendingChanged" if params["revision"] >= mirror.revision:
-                mirror.revision = params["revision"]
-                mirror.waiting = [item["messageId"] for item in params["pending"]]
-            case "sessionChanged":
-                mirror.state = params["session"]["state"]
-                mirror.paused = params["session"]["paused"]
-            case "messageReceived":
-                mirror.known.append(params["messageId"])
-            case "permissionRequested":
-                mirror.permissions.append(params["permission"]["permissionId"])
-            case "permissionResolved":
-                with contextlib.suppress(ValueError):
-                    mirror.permissions.remove(params["permissionId"])
+    async def mend(self) -> None:
+        """Ask again for what is missing on the screen."""
+        for session_id in list(self.screen.gaps):
+            self.book.counts["gaps in a stream"] += 1
+            await self.watch(session_id)
 
     async def news(self, limit_s: float) -> None:
         """Until the next notification of whatever kind; for at most `limit_s`, and not once the server is gone."""
@@ -298,6 +291,13 @@ class Editor:
         """The editor is gone: the end of the server's stdin."""
         self.book.counts["editors gone"] += 1
         self.client.close_stdin()
+
+    async def look_away(self, seconds: float) -> None:
+        """The editor does not read for a while: its pipe fills up."""
+        self.client.stop_reading()
+        await asyncio.sleep(seconds)
+        self.client.resume_reading()
+        self.book.counts["looked away"] += 1
 
     def kill_of_agent(self, choice: float, *, guard: bool) -> None:
         """One of the agents of this server, or the guard of one."""

@@ -66,7 +66,8 @@ class Points:
             answer = await editor.client.request("agentik/newSession", {"cwd": str(self.home / "work")})
             session_id = answer["session"]["sessionId"]
             editor.sessions = [session_id]
-            await other.open(session_id)
+            for one in (editor, other):
+                await one.watch(session_id)
             await self._scene(editor, session_id)
         except ServerGone:
             return False
@@ -105,10 +106,10 @@ class Points:
         """Until nothing runs and so many wait."""
         async with asyncio.timeout(LIMIT_S):
             while True:
-                mirror = editor.mirror(session_id)
                 if editor.client.exited.is_set():
                     raise ServerGone("the server is gone")
-                if mirror.state == "idle" and len(mirror.waiting) == waiting:
+                await editor.mend()
+                if editor.screen.rests(session_id, waiting):
                     return
                 await editor.news(0.5)
 
@@ -131,6 +132,7 @@ class Points:
         pages = {session_id: await back.open(session_id, limit=10_000)}
         found = account(self.book, deliveries(self.home / "agent.log"), pages)
         found += [f"{item['messageId']} waits still" for item in pages[session_id]["pending"]]
+        found += await back.differences(session_id)
         self.book.problems += [f"died after statement {point}: {problem}" for problem in found]
         await back.asked("deleteSession", session_id, {"notOwner"})
         self.book.sent.clear()
