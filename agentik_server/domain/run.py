@@ -161,6 +161,13 @@ class Run:
                 queued = news.MessageQueued(self._session_id, message_id, text, item.position, queue.revision)
                 self._out.append(Show(queued))
 
+    def wish(self, count: int) -> None:
+        """B30: a send or a resume after the user's cancel lifts its pause, also while the agent has not ended the turn;
+        -1: it was refused, or had come before.
+        """
+        if self.turn is not None and self.turn.stage is Stage.CANCELLING:
+            self.turn.wishes = max(0, self.turn.wishes + count)
+
     # ----------------------------------------------------------------------------------- the queue
 
     def see(self, queue: QueueView, now: int) -> None:
@@ -288,7 +295,8 @@ class Run:
         return turn
 
     def _by_cause(self, cause: Cause) -> Conclusion:
-        return conclude_by_cause(cause, pause_on_cancel=self._policy.pause_on_cancel)
+        goes_on = self.turn is not None and self.turn.wishes > 0
+        return conclude_by_cause(cause, pause_on_cancel=self._policy.pause_on_cancel and not goes_on)
 
     def _conclude(self, conclusion: Conclusion, now: int) -> None:
         """The one place where a turn ends (B35)."""

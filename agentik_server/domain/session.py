@@ -101,6 +101,7 @@ class Session:
             now=now,
             request=request,
         )
+        self._run.wish(1)
         return self._save(write, now)
 
     def resend(self, message_id: str, request: int | None, now: int) -> list[Effect]:
@@ -116,10 +117,13 @@ class Session:
             now=now,
             request=request,
         )
+        self._run.wish(1)
         return self._save(write, now)
 
     def change_queue(self, write: saves.Write, now: int) -> list[Effect]:
         """Edits, moves, removals, pause and hold: the rules are asked in the store's transaction."""
+        if _goes_on(write):
+            self._run.wish(1)
         return self._save(write, now)
 
     def cancel(self, request: int | None, now: int, cause: Cause = "cancel") -> list[Effect]:
@@ -243,6 +247,9 @@ class Session:
 
     def stored(self, write: saves.Write, outcome: saves.Outcome, now: int) -> list[Effect]:
         """A write of this session ended. Must not be called with `Fenced` (the caller drops the session then)."""
+        changed = isinstance(outcome, saves.Done) or (isinstance(outcome, saves.Admitted) and not outcome.repeated)
+        if _goes_on(write) and not changed:
+            self._run.wish(-1)
         match write:
             case saves.Admit() | saves.Resend():
                 self._admitted(write, outcome, now)
@@ -434,3 +441,10 @@ class Session:
         effects = list(self._out)
         self._out.clear()
         return effects
+
+
+def _goes_on(write: saves.Write) -> bool:
+    """Whether the user wants by it that something is sent (B30)."""
+    if isinstance(write, saves.PauseQueue):
+        return not write.paused
+    return isinstance(write, saves.Admit | saves.Resend | saves.SendPendingNow)

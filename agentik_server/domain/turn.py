@@ -32,6 +32,7 @@ class Turn:
     journaling: bool = False
     restarts: int = 0
     last_activity: int = 0  # milliseconds since the epoch
+    wishes: int = 0  # to go on, since the user cancelled: sends and resumes
 
     @property
     def first_message_id(self) -> str:

@@ -343,6 +343,34 @@ def test_cancel_is_one_notification_and_no_error(world: World, session_id: str) 
     assert "error" not in ended
 
 
+@pytest.mark.parametrize(
+    ("wish", "order"),
+    [
+        (None, ["one"]),
+        (("sendMessage", {"messageId": "three", "text": "three"}), ["one", "two"]),
+        (("resumeQueue", {}), ["one", "two"]),
+        (("sendPendingNow", {"messageId": "two"}), ["one", "two"]),
+        (("sendMessage", {"messageId": "two", "text": "two"}), ["one"]),
+        (("sendMessage", {"messageId": "two", "text": "another"}), ["one"]),
+        (("pauseQueue", {}), ["one"]),
+    ],
+)
+def test_what_is_wished_after_a_cancel_counts_before_its_end(
+    world: World, session_id: str, wish: tuple[str, dict[str, Any]] | None, order: list[str]
+) -> None:
+    """# B30 B32: a send or a resume lifts the pause of a cancel, however slow the agent is; a repetition does not."""
+    send(world, session_id, "one")
+    send(world, session_id, "two")
+    world.disk()
+    world.finish(world.ask("cancelTurn", sessionId=session_id))
+    if wish is not None:
+        world.finish(world.ask(wish[0], sessionId=session_id, **wish[1]))
+    world.links[session_id].answer("cancelled")
+    world.disk()
+    assert world.order == order
+    assert opened(world, session_id)["session"]["paused"] == (order == ["one"])
+
+
 def test_cancel_when_idle_says_so(world: World, session_id: str) -> None:
     """# B34"""
     assert world.finish(world.ask("cancelTurn", sessionId=session_id)).value == {"cancelled": False}
