@@ -16,6 +16,7 @@ from typing import assert_never
 from agentik_server import shapes
 from agentik_server.domain import effects as want
 from agentik_server.domain import news, saves
+from agentik_server.domain.audience import Audience
 from agentik_server.domain.following import Follower
 from agentik_server.domain.happenings import Happening, HistoryReplayed, StartFailed
 from agentik_server.domain.mail import read_mail
@@ -70,7 +71,7 @@ class App:
         self._owned: dict[str, _Owned] = {}
         self._followed: dict[str, Follower] = {}
         self._refreshing: dict[str, bool] = {}
-        self._open: set[str] = set()
+        self.audience = Audience()
         self._taking: dict[str, list[tuple[Use, int | None]]] = {}
         self._replies: dict[int, Reply] = {}
         self._request_count = 0
@@ -158,10 +159,10 @@ class App:
 
     def open_session(self, session_id: str) -> None:
         """Its notifications are sent from now on (subscribe first, then fetch: B55)."""
-        self._open.add(session_id)
+        self.audience.opened(session_id)
 
     def close_session(self, session_id: str) -> None:
-        self._open.discard(session_id)
+        self.audience.closed(session_id)
         self._followed.pop(session_id, None)
 
     def session(self, session_id: str) -> Session | None:
@@ -265,15 +266,30 @@ class App:
                 self._perform(owned, effect)
 
     def show(self, item: news.News) -> None:
-        """Tell the editor. What is said of closed sessions is only that they changed (B19: they go on)."""
-        session_id = item.facts.session_id if isinstance(item, news.SessionChanged) else item.session_id
-        everywhere = isinstance(item, news.SessionChanged | news.SessionDeleted) or session_id is None
-        if everywhere or session_id in self._open:
+        """Tell the editor, if it is to hear of it."""
+        if self.audience.hears(item):
             self.ports.editor.notify(*shapes.notification(item))
 
     def follow(self, page: saves.SessionPage) -> None:
         """Another process owns this session: remember what was shown of it."""
         self._followed[page.facts.session_id] = Follower(page)
+
+    def when_followed(self, session_id: str, request: int, then: Callable[[], None]) -> None:
+        """`then` is called when what becomes of another process's session is heard here, also if it is not open."""
+
+        def done(page: saves.Page) -> None:
+            if isinstance(page, saves.SessionPage):
+                if session_id not in self._followed and session_id not in self._owned:
+                    self.follow(page)
+                then()
+            else:
+                reason = page.reason if isinstance(page, saves.Denied) else "storeFailed"
+                self.refuse(request, reason, getattr(page, "message", "the session could not be read"))
+
+        if session_id in self._followed:
+            then()
+        else:
+            self.ports.store.read(saves.ReadSession(session_id), lambda page: self.enter(lambda: done(page)))
 
     def refresh(self, session_id: str) -> None:
         """Look at a followed session; one look at a time, and one more if something came meanwhile."""
@@ -371,7 +387,7 @@ class App:
             return
         log.warning("session %s was taken over by another process", session_id)
         owned.link.kill()
-        if session_id in self._open:
+        if self.audience.shows(session_id):
             read = saves.ReadSession(session_id, limit=1)
             self.ports.store.read(read, lambda page: self.enter(lambda: self._follow_page(page)))
 
@@ -501,7 +517,7 @@ class App:
             self.answer(request, {"session": shapes.session(outcome.facts, owned=False)})
         if isinstance(write, saves.DeleteSession) and isinstance(outcome, saves.Done):
             self._owned.pop(session_id, None)
-            self._open.discard(session_id)
+            self.audience.closed(session_id)
 
     def _read_mail(self, session_id: str, mail: Mapping[str, object]) -> None:
         try:

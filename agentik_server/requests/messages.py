@@ -60,12 +60,15 @@ class MessageRequests:
         limits = app.settings.policy.limits
         check_draft(draft, limits)
 
+        app.audience.sent(session_id, draft.message_id)
+
         def use(session: Session | None) -> list[Any] | None:
             now = app.ports.clock()
             if session is not None:
                 return session.submit(draft, request, now, urgent=urgent)
             write = saves.Admit(session_id, None, draft, limits, False, urgent, "", 0, now)
-            app.write_and_answer(session_id, write, request, steer(self._app, session_id) if urgent else None)
+            then = steer(app, session_id) if urgent else None
+            app.when_followed(session_id, request, lambda: app.write_and_answer(session_id, write, request, then))
             return None
 
         app.with_session(session_id, request, use)
