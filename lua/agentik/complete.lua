@@ -209,7 +209,7 @@ local function set_options(group, buf)
   })
 end
 
---- Makes a buffer complete files and commands. Begins to list the files, so that they are there when needed.
+--- Makes a buffer complete files and commands. Begins to list the files soon, so that they are there when needed.
 ---@param buf integer
 ---@param source agentik.complete.Source
 function M.attach(buf, source)
@@ -239,7 +239,9 @@ function M.attach(buf, source)
       vim.api.nvim_del_augroup_by_id(group)
     end,
   })
-  files.get(source.root())
+  vim.schedule(function()
+    files.get(source.root())
+  end)
 end
 
 --- The word that begins at a byte: up to a blank that is not escaped.

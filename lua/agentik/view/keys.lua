@@ -13,9 +13,11 @@ local M = {}
 function M.set(buf, view, actions)
   for _, mapping in ipairs(config.mappings(view)) do
     local action = actions[mapping.action]
-    if action then
-      vim.keymap.set(mapping.mode, mapping.lhs, action, {
-        buffer = buf,
+    for _, mode in ipairs(action and mapping.mode or {}) do
+      -- Not vim.keymap.set(): there are fifty of them in the command that opens the chat.
+      vim.api.nvim_buf_set_keymap(buf, mode, mapping.lhs, '', {
+        callback = action,
+        noremap = true,
         nowait = true,
         silent = true,
         desc = 'agentik: ' .. mapping.desc,

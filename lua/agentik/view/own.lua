@@ -19,8 +19,26 @@ function M.create(name, filetype)
   api.nvim_buf_set_name(buf, name)
   vim.bo[buf].bufhidden = 'hide'
   vim.bo[buf].swapfile = false
-  vim.bo[buf].filetype = filetype
+  M.set_filetype(buf, filetype)
   return buf
+end
+
+--- Sets the file type at once, and lets the person's plugins hear of it as soon as the current command is over: their
+--- search for files of that type takes a millisecond a buffer and more.
+---@param buf integer
+---@param filetype string
+function M.set_filetype(buf, filetype)
+  local ignored = vim.o.eventignore
+  vim.o.eventignore = 'FileType'
+  vim.bo[buf].filetype = filetype
+  vim.o.eventignore = ignored
+  vim.schedule(function()
+    if api.nvim_buf_is_valid(buf) and vim.bo[buf].filetype == filetype then
+      api.nvim_buf_call(buf, function()
+        api.nvim_exec_autocmds('FileType', { pattern = filetype, modeline = false })
+      end)
+    end
+  end)
 end
 
 --- A session file (`:mksession`) names a buffer of ours that is no more: its windows are closed.
