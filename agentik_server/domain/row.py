@@ -44,6 +44,11 @@ class SessionRow:
         if merged != self.facts.controls:
             self.set(controls=merged)
 
+    def forget_control(self, name: str) -> None:
+        """What an agent told once, and what does not hold any more."""
+        if name in self.facts.controls:
+            self.set(controls={key: value for key, value in self.facts.controls.items() if key != name})
+
     def name_after(self, messages: tuple[Message, ...]) -> None:
         """A session without a title is called by its first words."""
         if not self.facts.title and messages:

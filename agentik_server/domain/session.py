@@ -376,6 +376,7 @@ class Session:
         if happening.agent_session_id != self._row.facts.agent_session_id:
             self._row.set(agent_session_id=happening.agent_session_id)
         self._row.merge_controls(happening.controls)
+        self._row.forget_control("authMethods")
         if happening.context_reset:
             text = "The agent could not continue the earlier conversation: context was reset."
             self._recorder.remark(text, now)
