@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -33,6 +34,11 @@ class Message(msgspec.Struct, rename="camel", kw_only=True):
     tool: dict[str, Any] | None = None
     plan: list[dict[str, Any]] | None = None
     deleted: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Words that thousands of messages share are kept once."""
+        self.session_id, self.kind, self.status = intern(self.session_id), intern(self.kind), intern(self.status)
+        self.turn_id = self.turn_id and intern(self.turn_id)
 
 
 class Token(msgspec.Struct, rename="camel", kw_only=True):
@@ -316,7 +322,10 @@ class Mirror:
             changes.append(Changed(token.message_id))
         text = token.text[length - token.offset :]
         if text:
-            message.text += text
+            # With no other reference to it Python adds to a text in place: a long one is not copied for each token.
+            whole, message.text = message.text, ""
+            whole += text
+            message.text = whole
             changes.append(Grown(token.message_id, text))
         return changes
 

@@ -37,7 +37,10 @@ _DRAW: Mapping[str, Callable[[Message, Lead, Scene], Drawing]] = {
 
 @dataclass(slots=True)
 class _Block:
-    """One message in the buffer. `lines` and `marks` are kept only while it may still change."""
+    """One message in the buffer. `lines`, `marks` and `meta` are kept only while it may still change.
+
+    `lines` are those before the lines of `flow`, or all.
+    """
 
     number: int
     key: Key
@@ -50,6 +53,10 @@ class _Block:
     flow: Flow | None = None
     head: int = 0
     meta: dict[str, Any] | None = None
+
+    def drawn(self) -> list[str] | None:
+        """The lines as they stand in the buffer; None: not kept."""
+        return self.lines if self.lines is None or self.flow is None else self.lines + self.flow.lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +305,7 @@ class Document:
         patch: Patch = {"block": block.number, "at": start}
         meta = _meta(block, drawing)
         if meta != block.meta:
-            patch["meta"] = block.meta = meta
+            patch["meta"] = meta
         if removed or end > head:
             # An empty buffer has one line for Neovim: the first text replaces it.
             patch |= {"row": start + head, "del": removed if self._height else 1, "lines": drawing.lines[head:end]}
@@ -308,8 +315,9 @@ class Document:
         self._resize(block, len(drawing.lines))
         block.flow, block.head = drawing.flow, drawing.head
         keeps = self._is_open(block)
-        block.lines = drawing.lines if keeps else None
+        block.lines = drawing.lines[: drawing.head if drawing.flow else None] if keeps else None
         block.marks = drawing.marks if keeps else None
+        block.meta = meta if keeps else None
         return [patch] if len(patch) > 2 else []
 
     def _is_open(self, block: _Block) -> bool:
@@ -327,9 +335,7 @@ class Document:
         last = start + block.height - 1
         moved = Marks()
         moved.extend(marks, block.head)
-        if block.lines is not None and block.marks is not None:
-            block.lines[-1] += added[0]
-            block.lines += added[1:]
+        if block.marks is not None:
             block.marks.extend(marks, block.head)
         self._resize(block, block.height + len(added) - 1)
         return [{"block": block.number, "row": last, "text": added, "height": block.height, **moved.wire(start)}]
@@ -370,7 +376,7 @@ def _difference(block: _Block, drawing: Drawing) -> tuple[int, int, int, tuple[i
     """The smallest run of lines to replace: `head` lines stay, then `removed` are replaced by those up to `end`; and
     the rows of the new lines (first, end) whose marks are to be set anew.
     """
-    new, old = drawing.lines, block.lines
+    new, old = drawing.lines, block.drawn()
     if old is None or block.marks is None:
         return 0, block.height, len(new), (0, len(new))
     least = min(len(old), len(new))
