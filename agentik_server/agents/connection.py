@@ -42,6 +42,7 @@ from agentik_server.domain.happenings import (
     ConnectionChanged,
     HistoryReplayed,
     PromptNotWritten,
+    PromptWritten,
     StartFailed,
 )
 from agentik_server.ports import AgentPolicy, Launch, OpenBuffers, PromptBlock
@@ -242,6 +243,8 @@ class AgentConnection:
 
     def _prompt_written(self) -> None:
         self._continued = False
+        if self._turn is not None:
+            self._tell(PromptWritten(self._turn.turn_id))
         self._client.turn_begins()
         self._step("streaming")
 

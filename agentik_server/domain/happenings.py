@@ -66,6 +66,13 @@ class PromptNotWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptWritten:
+    """The prompt is being written: what came before belongs to the turn before, what comes now to this one (B37)."""
+
+    turn_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class PromptAnswered:
     """The agent answered `session/prompt`. Either a stop reason as the agent gave it, or its error as one line."""
 
@@ -178,6 +185,7 @@ Happening = (
     | AgentReady
     | StartFailed
     | PromptNotWritten
+    | PromptWritten
     | PromptAnswered
     | AgentExited
     | TextArrived

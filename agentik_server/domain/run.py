@@ -236,11 +236,15 @@ class Run:
         turn.stage = Stage.PROMPTING
         turn.shown = True
         turn.last_activity = now
-        self._recorder.begin(turn.turn_id)
         self._out.append(Show(news.TurnStarted(self._session_id, turn.turn_id, turn.first_message_id)))
         self._out.append(SendPrompt(turn.turn_id, turn.messages, self._quiet))
         self._out.append(SetTimer("prompt", self._policy.prompt_s))
         self._quiet = False
+
+    def written(self, turn_id: str) -> None:
+        """Until now the quiet after a cancel was awaited, perhaps: what came in it was late (B37)."""
+        if self._open_turn(turn_id) is not None:
+            self._recorder.begin(turn_id)
 
     # ------------------------------------------------------------------------------ a turn ends
 

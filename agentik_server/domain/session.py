@@ -337,6 +337,8 @@ class Session:
                 )
             case told.AskWithdrawn():
                 self._asks.close(happening.ask_id, "withdrawn")
+            case told.PromptWritten():
+                self._run.written(happening.turn_id)
             case told.PromptAnswered():
                 self._run.answered(happening, now)
             case told.PromptNotWritten():

@@ -101,14 +101,18 @@ class Transcript:
         return self._next_seq == 1
 
     def begin(self, turn_id: str) -> None:
-        """A prompt is about to be written: what arrives now belongs to it, nothing is late any more."""
+        """A prompt is being written: what arrives now belongs to it, and late is only what has the agent's id of a
+        message of the turn before (B37).
+        """
+        before = {key: name for key, name in self._by_agent_id.items() if self._entries[name].turn_id == self._turn_id}
         self._turn_id = turn_id
         self._running = True
         self._last = None
         self._plan = None
-        self._by_agent_id.clear()
+        self._by_agent_id = before
         self._tools.clear()
-        self._entries = {key: entry for key, entry in self._entries.items() if key in self._dirty}
+        kept = {*self._dirty, *before.values()}
+        self._entries = {key: entry for key, entry in self._entries.items() if key in kept}
 
     def add_text(self, kind: MessageKind, text: str, agent_message_id: str | None, now: int) -> Chunk:
         """Append a chunk to the message it belongs to: by the agent's id, else to the last one of the same kind."""

@@ -84,6 +84,7 @@ class ScriptedLink:
         self.cancelled = False
         self.world.delivered.update(block.text for block in blocks)
         self.world.order.extend(block.text for block in blocks)
+        self.tell(told.PromptWritten(turn_id))
 
     def cancel(self, turn_id: str) -> None:
         assert not self.cancelled, "B32: one session/cancel"
