@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from json import JSONDecodeError, JSONDecoder
 from typing import NamedTuple
 
+import msgspec
+
 LINE_LIMIT = 32 * 1024 * 1024  # bytes; real agents were seen with lines of a few MB
 _GLUED_TRIES = 32  # how many braces of a broken line are tried as the start of a frame
 
@@ -26,6 +28,7 @@ def _no_number(_literal: str) -> None:
 
 
 _decoder = JSONDecoder(parse_constant=_no_number)
+_decode_strictly = msgspec.json.Decoder().decode
 
 
 class LineSplitter:
@@ -70,6 +73,15 @@ class LineSplitter:
             self.rest()
             self._skipping = True
             yield Noise(head, f"a line of more than {self._limit} bytes")
+
+
+def parse_object(line: bytes) -> Mapping[str, object] | None:
+    """The object that a line is, fast; None: it may hold something for `parse_line` to find."""
+    try:
+        value = _decode_strictly(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def parse_line(line: bytes) -> Iterator[Mapping[str, object] | Noise]:

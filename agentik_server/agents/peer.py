@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentik_server.agents.frames import LINE_LIMIT, LineSplitter, Noise, encode, parse_line
+from agentik_server.agents.frames import LINE_LIMIT, LineSplitter, Noise, encode, parse_line, parse_object
 from agentik_server.agents.pipes import Ticket
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
@@ -229,14 +229,21 @@ class Peer:
             return
         if self._trace is not None:
             self._trace.frame("<", line)
-        for message in parse_line(line):
-            if isinstance(message, Noise):
-                self._handler.strayed(message)
-                continue
-            try:
-                self._dispatch(message)
-            except Exception:
-                log.exception("bug: a message of the agent was not handled")
+        message = parse_object(line)
+        if message is not None:
+            self._hear(message)
+            return
+        for found in parse_line(line):
+            if isinstance(found, Noise):
+                self._handler.strayed(found)
+            else:
+                self._hear(found)
+
+    def _hear(self, message: Mapping[str, object]) -> None:
+        try:
+            self._dispatch(message)
+        except Exception:
+            log.exception("bug: a message of the agent was not handled")
 
     def _dispatch(self, message: Mapping[str, object]) -> None:
         method = message.get("method")
