@@ -29,6 +29,42 @@ def open_editor(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Call
         editor.close()
 
 
+@pytest.fixture(scope="module")
+def kept_editors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Editor]]:
+    """Editors that a module's tests use one after another: starting one costs more than most tests."""
+    editors: dict[str, Editor] = {}
+    yield editors
+    for editor in editors.values():
+        editor.close()
+
+
+@pytest.fixture
+def share_editor(
+    kept_editors: dict[str, Editor], tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Editor]]:
+    """An editor with a fresh session; the same process for all tests of the module that want the same arguments.
+
+    For tests that leave host, server and options as they are. One that failed takes its editor with it. Modules that
+    use it are an xdist_group.
+    """
+    used: list[str] = []
+
+    def make(**arguments: Any) -> Editor:
+        key = repr(sorted(arguments.items()))
+        if key not in kept_editors:
+            kept_editors[key] = Editor(tmp_path_factory.mktemp("shared"), **arguments)
+        used.append(key)
+        kept_editors[key].start_afresh()
+        return kept_editors[key]
+
+    yield make
+    if request.node.stash.get(FAILED, False):
+        for key in used:
+            editor = kept_editors.pop(key)
+            print(editor.report())
+            editor.close()
+
+
 @pytest.fixture
 def editor(open_editor: Callable[..., Editor]) -> Editor:
     """One editor of the usual size."""

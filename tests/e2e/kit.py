@@ -28,6 +28,23 @@ local conversation = require('agentik').current()
 local buf = conversation and conversation.bufs[...]
 return buf and vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_lines(buf, 0, -1, true) or {}
 """
+FRESH = """
+require('agentik').close()
+vim.cmd('stopinsert | silent! tabonly! | silent! only! | silent! cclose')
+for _, current in ipairs(require('agentik.conversation').all()) do
+  if current.session_id and current.session.state ~= 'idle' or #current.pending.items > 0 then
+    local call = require('agentik.conversation').call
+    call(current, 'clearPending', {}, function() end)
+    call(current, 'cancelTurn', {}, function() end)
+  end
+end
+vim.cmd('enew!')
+for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+  if vim.bo[buf].buflisted and buf ~= vim.api.nvim_get_current_buf() then
+    vim.api.nvim_buf_delete(buf, { force = true })
+  end
+end
+"""
 LISTEN = """
 vim.api.nvim_create_autocmd('User', {
   pattern = 'Agentik*',
@@ -215,6 +232,19 @@ class Editor:
         for path in sorted((self.home / "agentik").glob("*.log")):
             parts += [f"-- {path.name} --", *path.read_text(errors="replace").splitlines()[-60:]]
         return "\n".join(parts)
+
+    def start_afresh(self) -> None:
+        """As new: one empty window, no event, a new session of the demo agent, hidden. What ran before is stopped."""
+        self.lua(FRESH)
+        for path in (self.home / "project").iterdir():
+            path.unlink()
+        previous = self.state("session_id")
+        self.lua("require('agentik').new('demo')")
+        self.until("a new session", lambda: self.state("session_id") not in {None, previous})
+        self.lua("require('agentik').close()")
+        self.keys("<C-Bslash><C-n>")
+        self.settle()
+        self.events.clear()
 
     def host_pid(self) -> int:
         return int(self.lua("return require('agentik.host').pid()"))

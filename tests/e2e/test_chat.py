@@ -10,22 +10,24 @@ import pytest
 from tests.e2e.driving import FAST, busy
 from tests.e2e.kit import Editor
 
+pytestmark = pytest.mark.xdist_group("e2e-chat")
+
 TALK = {"AGENTIK_DEMO_RATE": "150"}
 
 
 @pytest.fixture
-def talking(open_editor: Callable[..., Editor]) -> Editor:
+def talking(share_editor: Callable[..., Editor]) -> Editor:
     """The agent has filled the chat's window and goes on."""
-    editor = open_editor(env=TALK)
+    editor = share_editor(env=TALK)
     busy(editor)
     editor.wait_chat("6. This is sentence")
     return editor
 
 
 @pytest.fixture
-def toured(open_editor: Callable[..., Editor]) -> Editor:
+def toured(share_editor: Callable[..., Editor]) -> Editor:
     """Thoughts, plan, tools and answers stand in the chat; the cursor is in it."""
-    editor = open_editor(env=FAST)
+    editor = share_editor(env=FAST)
     editor.type("/tour")
     editor.wait_event("PermissionRequested")
     editor.keys("1")

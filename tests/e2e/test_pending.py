@@ -9,11 +9,13 @@ import pytest
 from tests.e2e.driving import SLOW, busy, in_pending
 from tests.e2e.kit import Editor
 
+pytestmark = pytest.mark.xdist_group("e2e-pending")
+
 
 @pytest.fixture
-def editor(open_editor: Callable[..., Editor]) -> Editor:
+def editor(share_editor: Callable[..., Editor]) -> Editor:
     """Three messages wait, the cursor is in the list."""
-    editor = open_editor(env=SLOW)
+    editor = share_editor(env=SLOW)
     busy(editor, "one", "two", "three")
     in_pending(editor)
     return editor

@@ -9,11 +9,13 @@ import pytest
 from tests.e2e.driving import FAST
 from tests.e2e.kit import Editor
 
+pytestmark = pytest.mark.xdist_group("e2e-permission")
+
 
 @pytest.fixture
-def editor(open_editor: Callable[..., Editor]) -> Editor:
+def editor(share_editor: Callable[..., Editor]) -> Editor:
     """The demo agent asks whether it may write its file; the person is in the compose window."""
-    editor = open_editor(env=FAST)
+    editor = share_editor(env=FAST)
     editor.type("/edit")
     editor.wait_event("PermissionRequested")
     editor.until("the request", lambda: editor.state("permissions"))
@@ -71,31 +73,6 @@ def test_enter_on_an_option_in_the_chat_answers(editor: Editor) -> None:
     editor.wait_event("TurnEnded")
     editor.wait_chat("was not touched")
     assert not scratch(editor)
-
-
-def test_the_edit_is_shown_as_a_diff_and_accepted_there(editor: Editor) -> None:
-    """A tab page in diff mode; the answer is the agent's option that allows once, and the person is back."""
-    before = editor.windows()
-    focus(editor, "compose")
-    editor.keys("<Esc>g=")
-    editor.until("a second tab page", lambda: editor.lua("return #vim.api.nvim_list_tabpages()") == 2)
-    editor.wait_screen("proposed")
-    editor.wait_screen("Written by Agentik's demo agent")
-    assert editor.lua("return vim.wo.diff")
-    editor.keys("ga")
-    editor.wait_event("TurnEnded")
-    assert scratch(editor)
-    assert editor.windows() == before
-    assert editor.lua("return vim.bo.filetype") == "agentik-compose"
-
-
-def test_a_diff_can_be_left_without_an_answer(editor: Editor) -> None:
-    editor.keys("<Esc>g=")
-    editor.wait_screen("proposed")
-    editor.keys("q")
-    editor.wait_gone("proposed")
-    assert editor.state("permissions")
-    assert not editor.all_events("PermissionResolved")
 
 
 def test_stopping_the_turn_closes_the_request(editor: Editor) -> None:

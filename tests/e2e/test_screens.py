@@ -12,6 +12,8 @@ import pytest
 from tests.e2e.driving import FAST, SLOW, busy, in_pending
 from tests.e2e.kit import Editor
 
+pytestmark = pytest.mark.xdist_group("e2e-screens")
+
 WIDTHS = (60, 80, 120, 200)
 CODE = """local function greet(name)
   return 'Hello, ' .. name
@@ -24,25 +26,25 @@ def width(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-def opened(open_editor: Callable[..., Editor], width: int, env: dict[str, str], **arguments: object) -> Editor:
+def opened(share_editor: Callable[..., Editor], width: int, env: dict[str, str], **arguments: object) -> Editor:
     """A Lua file at the left, the chat at the right."""
-    editor = open_editor(width=width, height=32, env=env, **arguments)
+    editor = share_editor(width=width, height=32, env=env, **arguments)
     (editor.home / "project" / "greet.lua").write_text(CODE)
-    editor.cmd("set laststatus=3 noruler noshowcmd")
+    editor.cmd("set laststatus=3 noruler noshowcmd statusline=%{%v:lua.require'agentik'.statusline()%}")
     editor.cmd("edit greet.lua")
     return editor
 
 
-def test_an_empty_chat(open_editor: Callable[..., Editor], width: int) -> None:
-    editor = opened(open_editor, width, FAST)
+def test_an_empty_chat(share_editor: Callable[..., Editor], width: int) -> None:
+    editor = opened(share_editor, width, FAST)
     editor.cmd("AgentikToggle")
     editor.until("the agent", lambda: (editor.state("session") or {}).get("modeId"))
     editor.wait_screen("Demo agent (no model) ready")
     editor.snapshot(f"empty-{width}")
 
 
-def test_an_answer(open_editor: Callable[..., Editor], width: int) -> None:
-    editor = opened(open_editor, width, FAST)
+def test_an_answer(share_editor: Callable[..., Editor], width: int) -> None:
+    editor = opened(share_editor, width, FAST)
     editor.cmd("AgentikSend what does this do?")
     editor.wait_event("TurnEnded")
     editor.wait_screen("ready")
@@ -50,8 +52,8 @@ def test_an_answer(open_editor: Callable[..., Editor], width: int) -> None:
     editor.snapshot(f"answer-{width}")
 
 
-def test_a_permission_request(open_editor: Callable[..., Editor], width: int) -> None:
-    editor = opened(open_editor, width, FAST)
+def test_a_permission_request(share_editor: Callable[..., Editor], width: int) -> None:
+    editor = opened(share_editor, width, FAST)
     editor.type("/tour")
     editor.wait_event("PermissionRequested")
     editor.wait_screen("waits for you")
@@ -62,8 +64,8 @@ def test_a_permission_request(open_editor: Callable[..., Editor], width: int) ->
     editor.snapshot(f"permission-{width}")
 
 
-def test_waiting_messages(open_editor: Callable[..., Editor], width: int) -> None:
-    editor = opened(open_editor, width, SLOW)
+def test_waiting_messages(share_editor: Callable[..., Editor], width: int) -> None:
+    editor = opened(share_editor, width, SLOW)
     busy(editor, "Then write the tests", "And say what you did, in one paragraph that is long enough to be wrapped")
     editor.cmd("AgentikStop")
     editor.wait_event("TurnEnded")
@@ -73,9 +75,9 @@ def test_waiting_messages(open_editor: Callable[..., Editor], width: int) -> Non
     editor.snapshot(f"waiting-{width}", below="waiting")
 
 
-def test_the_pending_list_in_each_state(open_editor: Callable[..., Editor]) -> None:
+def test_the_pending_list_in_each_state(share_editor: Callable[..., Editor]) -> None:
     """Waiting, held, edited, paused by the person (issue 3)."""
-    editor = opened(open_editor, 100, SLOW)
+    editor = opened(share_editor, 100, SLOW)
     busy(editor, "one", "two")
     editor.wait_screen("2 waiting for the turn to end")
     in_pending(editor)
@@ -89,9 +91,9 @@ def test_the_pending_list_in_each_state(open_editor: Callable[..., Editor]) -> N
 
 
 @pytest.mark.parametrize("background", ["dark", "light"])
-def test_our_groups_have_colours_on_any_background(open_editor: Callable[..., Editor], background: str) -> None:
+def test_our_groups_have_colours_on_any_background(share_editor: Callable[..., Editor], background: str) -> None:
     """Every group of ours leads to a group that is defined, with the colours that Neovim brings."""
-    editor = open_editor(env=FAST, background=background)
+    editor = share_editor(env=FAST, background=background)
     editor.cmd("AgentikToggle")
     missing = editor.lua("""
       local missing = {}
@@ -106,9 +108,9 @@ def test_our_groups_have_colours_on_any_background(open_editor: Callable[..., Ed
     assert missing == []
 
 
-def test_ascii_icons(open_editor: Callable[..., Editor]) -> None:
+def test_ascii_icons(share_editor: Callable[..., Editor]) -> None:
     """A terminal without Unicode shows nothing else of ours."""
-    editor = opened(open_editor, 80, FAST, options="{ icons = 'ascii' }")
+    editor = opened(share_editor, 80, FAST, options="{ icons = 'ascii' }")
     editor.type("/plan")
     editor.wait_event("TurnEnded")
     editor.wait_screen("ready")

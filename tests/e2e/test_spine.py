@@ -12,17 +12,19 @@ import pytest
 from tests.e2e.driving import FAST, SLOW, busy
 from tests.e2e.kit import Editor, descendants, is_alive
 
+pytestmark = pytest.mark.xdist_group("e2e-spine")
+
 
 @pytest.fixture
-def fast(open_editor: Callable[..., Editor]) -> Editor:
+def fast(share_editor: Callable[..., Editor]) -> Editor:
     """The demo agent talks at once."""
-    return open_editor(env=FAST)
+    return share_editor(env=FAST)
 
 
 @pytest.fixture
-def slow(open_editor: Callable[..., Editor]) -> Editor:
+def slow(share_editor: Callable[..., Editor]) -> Editor:
     """The demo agent talks for as long as a test needs."""
-    return open_editor(env=SLOW)
+    return share_editor(env=SLOW)
 
 
 def names(editor: Editor) -> list[str]:

@@ -10,11 +10,13 @@ from tests.e2e.driving import FAST, SLOW, busy
 from tests.e2e.kit import Editor
 from tests.e2e.rpc import NvimGone
 
+pytestmark = pytest.mark.xdist_group("e2e-windows")
+
 
 @pytest.fixture
-def editor(open_editor: Callable[..., Editor]) -> Editor:
+def editor(share_editor: Callable[..., Editor]) -> Editor:
     """A file at the left, the chat at the right."""
-    editor = open_editor(env=FAST)
+    editor = share_editor(env=FAST)
     editor.cmd("edit file.txt")
     editor.cmd("AgentikToggle")
     return editor
@@ -43,6 +45,7 @@ def test_the_chat_opens_where_the_person_wants_it(open_editor: Callable[..., Edi
     editor.cmd("edit file.txt")
     busy(editor, "waits")
     editor.wait_screen("1 waiting")
+    editor.wait_screen("Message")
     editor.settle()
     rows = {
         text: row
@@ -63,8 +66,19 @@ def test_q_closes_all_of_ours_and_nothing_else(editor: Editor, part: str) -> Non
     editor.until("only the file", lambda: editor.windows() == ["file.txt"])
 
 
-def test_q_in_our_last_windows_ends_neovim(editor: Editor) -> None:
+def test_a_file_that_is_forced_into_one_of_our_windows_gets_it(editor: Editor) -> None:
+    """`:edit!` overrides `winfixbuf`: the window is the person's then, without our bar, and ours are closed."""
+    enter(editor, "compose")
+    editor.cmd("edit! forced.txt")
+    editor.until("files only", lambda: sorted(editor.windows()) == ["file.txt", "forced.txt"])
+    assert editor.lua("return vim.wo.winbar") == ""
+    assert editor.lua("return vim.wo.winfixbuf") is False
+
+
+def test_q_in_our_last_windows_ends_neovim(open_editor: Callable[..., Editor]) -> None:
     """With nothing but the chat on the screen `:q` means what it always means."""
+    editor = open_editor(env=FAST)
+    editor.cmd("AgentikToggle")
     editor.cmd("wincmd t | quit")
     assert editor.windows() == ["chat", "compose"]
     enter(editor, "compose")

@@ -269,6 +269,23 @@ api.nvim_create_autocmd('WinClosed', {
   end,
 })
 
+-- `:edit!` and its like put a file into one of our windows all the same: then it is the person's.
+api.nvim_create_autocmd('BufWinEnter', {
+  group = group,
+  callback = function(event)
+    local win = api.nvim_get_current_win()
+    local layout, part = M.of_window(win)
+    if layout and part and api.nvim_win_get_buf(win) == event.buf and event.buf ~= layout.conversation.bufs[part] then
+      layout.wins[part] = nil
+      vim.wo[win].winfixbuf = false
+      api.nvim_set_option_value('winbar', '', { scope = 'local', win = win })
+      vim.schedule(function()
+        repair(layout, part)
+      end)
+    end
+  end,
+})
+
 api.nvim_create_autocmd('QuitPre', { group = group, callback = on_quit })
 
 api.nvim_create_autocmd('WinEnter', {

@@ -165,9 +165,20 @@ local function followers(buf)
   end, vim.fn.win_findbuf(buf))
 end
 
+--- Brings the last line to the bottom where a fold or a shorter block left empty rows below it.
+---@param win integer
+local function sink(win)
+  api.nvim_win_call(win, function()
+    if vim.fn.line('w0') > 1 then
+      vim.cmd('noautocmd normal! zb')
+    end
+  end)
+end
+
 ---@param buf integer
 ---@param wins integer[]
-local function follow(buf, wins)
+---@param patches agentik.Patch[]
+local function follow(buf, wins, patches)
   if #wins == 0 then
     return
   end
@@ -177,6 +188,11 @@ local function follow(buf, wins)
   for _, win in ipairs(wins) do
     if api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == buf then
       api.nvim_win_set_cursor(win, { last, column })
+      if vim.iter(patches):any(function(patch)
+        return patch.lines ~= nil or patch.meta ~= nil
+      end) then
+        sink(win)
+      end
     end
   end
 end
@@ -215,7 +231,7 @@ function M.apply(buf, chat)
   else
     M.fold(buf, chat.patches)
   end
-  follow(buf, wins)
+  follow(buf, wins, chat.patches)
   return true
 end
 

@@ -122,7 +122,7 @@ local function draw_info(current)
       api.nvim_buf_set_extmark(buf, INFO, mark.row, 0, {
         sign_text = tostring(number % 100),
         sign_hl_group = 'AgentikPendingNumber',
-        virt_text = { { '  ' .. table.concat(parts, ' · '), 'AgentikPendingInfo' } },
+        virt_text = { { '  ' .. table.concat(parts, '  '), 'AgentikPendingInfo' } },
       })
     end
   end

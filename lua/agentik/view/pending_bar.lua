@@ -36,7 +36,7 @@ function M.of(current)
     hint, detail = pause and pause .. ' resumes', state.detail
   elseif pending.is_edited(current) then
     table.insert(chunks, { 'edited ', 'BarWarning' })
-    hint = ('%s applies · %s forgets'):format(keys.of('pending', 'apply') or ':w', keys.of('pending', 'discard') or 'u')
+    hint = ('%s applies  %s forgets'):format(keys.of('pending', 'apply') or ':w', keys.of('pending', 'discard') or 'u')
   elseif hold.is_on(current) then
     table.insert(chunks, { 'held while you are here ', 'BarHint' })
     hint = keys.of('pending', 'help') and keys.of('pending', 'help') .. ' keys'

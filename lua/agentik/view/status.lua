@@ -192,7 +192,7 @@ function M.statusline()
   if dictation and dictation.is_on() then
     table.insert(parts, config.icons().microphone .. ' dictating')
   end
-  return bar.escaped(table.concat(parts, ' · '))
+  return bar.escaped(table.concat(parts, ', '))
 end
 
 local timer = assert(vim.uv.new_timer())

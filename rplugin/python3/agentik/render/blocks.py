@@ -122,7 +122,7 @@ def draw_user(message: Message, lead: Lead, scene: Scene) -> Drawing:
     drawing.body(message.text, markdown=True, live=False)
     for attachment in message.attachments or ():
         draw_attachment(drawing, attachment, scene)
-    hint = f" · {scene.look.keys['resend']} sends it again" if "resend" in scene.look.keys else ""
+    hint = f": {scene.look.keys['resend']} sends it again" if "resend" in scene.look.keys else ""
     match message.status:
         case "unknown":
             _status(drawing, "unknown", f"sent, but the outcome is not known{hint}", "Warning", scene)

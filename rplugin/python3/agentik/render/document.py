@@ -367,7 +367,7 @@ def _meta(block: _Block, drawing: Drawing) -> dict[str, Any]:
 
 def _draw_more(scene: Scene) -> Drawing:
     drawing = Drawing()
-    hint = f" · {scene.look.keys['open']} shows them" if "open" in scene.look.keys else ""
+    hint = f": {scene.look.keys['open']} shows them" if "open" in scene.look.keys else ""
     drawing.line(f"older messages{hint}", group="More")
     return drawing
 

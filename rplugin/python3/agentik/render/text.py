@@ -51,7 +51,7 @@ def _after_return(line: str) -> str:
 def one_line(text: str, limit: int = 400) -> str:
     """For titles and labels: blanks of any kind as one blank, cut at `limit` characters."""
     flat = visible(" ".join(plain(text).split()))
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    return flat if len(flat) <= limit else flat[: limit - 3] + "..."
 
 
 def bytes_before(line: str, index: int) -> int:

@@ -63,7 +63,7 @@ def _summary(tool: dict[str, Any], differences: list[tuple[dict[str, Any], Diffe
     if output:
         count = output.count("\n") + 1
         parts.append("1 line" if count == 1 else f"{count} lines")
-    return " · ".join(part for part in parts if part)
+    return "  ".join(part for part in parts if part)
 
 
 def _places(drawing: Drawing, tool: dict[str, Any], row: int, title: str, scene: Scene) -> None:
@@ -118,7 +118,7 @@ def _output(drawing: Drawing, output: str, scene: Scene) -> None:
 
 
 def _more(drawing: Drawing, count: int, scene: Scene) -> None:
-    hint = f" · {scene.look.keys['open']} shows all" if "open" in scene.look.keys else ""
+    hint = f": {scene.look.keys['open']} shows all" if "open" in scene.look.keys else ""
     drawing.line(f"{scene.look.icon('ellipsis')} {count} more lines{hint}", group="More")
 
 
