@@ -271,8 +271,9 @@ class App:
             self.ports.editor.notify(*shapes.notification(item))
 
     def follow(self, page: saves.SessionPage) -> None:
-        """Another process owns this session: remember what was shown of it."""
+        """Another process owns this session: remember what was shown of it, and look what came since (B55)."""
         self._followed[page.facts.session_id] = Follower(page)
+        self.refresh(page.facts.session_id)
 
     def when_followed(self, session_id: str, request: int, then: Callable[[], None]) -> None:
         """`then` is called when what becomes of another process's session is heard here, also if it is not open."""
@@ -333,6 +334,7 @@ class App:
                 for item in follower.seen(page):
                     self.show(item)
             self._go_on(session_id, outcome)
+            self._look_at(session_id)  # others may have written since it was taken
 
         read = saves.ReadSession(session_id, after=follower.revision)
         self.ports.store.read(read, lambda page: self.enter(lambda: looked(page)))
@@ -409,8 +411,11 @@ class App:
         for session_id in list(self._followed):
             self.refresh(session_id)
         for session_id in list(self._owned):
-            read = saves.ReadSession(session_id, after=NEVER)
-            self.ports.store.read(read, lambda page: self.enter(lambda: self._looked(page)))
+            self._look_at(session_id)
+
+    def _look_at(self, session_id: str) -> None:
+        read = saves.ReadSession(session_id, after=NEVER)
+        self.ports.store.read(read, lambda page: self.enter(lambda: self._looked(page)))
 
     def _looked(self, page: saves.Page) -> None:
         if not isinstance(page, saves.SessionPage):

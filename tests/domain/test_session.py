@@ -19,6 +19,7 @@ from agentik_server.domain.happenings import (
 from agentik_server.domain.message import PermissionOption, ToolChange
 from agentik_server.domain.pending import QueueLimits
 from agentik_server.domain.policy import SessionPolicy
+from agentik_server.store.reads import fetch
 from tests.domain.world import Answered, World
 
 
@@ -706,6 +707,40 @@ def test_a_takeover_tells_what_the_dead_owner_had_committed_last(world: World, s
     ended = [(news["turnId"], news["stopReason"]) for news in other.editor.of("turnEnded")]
     assert ended == [(started[0], "end_turn"), (started[1], "crashed")]
     assert other.editor.of("sessionChanged")[-1]["session"]["owned"]  # type: ignore[index]
+
+
+def test_what_another_editor_commits_during_a_takeover_is_seen(world: World, session_id: str) -> None:
+    """# B22 B59: else the queue would stand still until the next commit of somebody else."""
+    other = World(beside=world)
+    opened(other, session_id)
+    send(world, session_id, "one")
+    send(world, session_id, "two")
+    world.die()
+    other.app.tick()
+    other.store.commit()  # the session is taken, and its editor hears the last of the dead owner
+    opened(world, session_id)
+    assert world.finish(world.ask("resumeQueue", sessionId=session_id)).value == {}
+    other.app.foreign_commit()
+    other.disk()
+    other.links[session_id].become_ready()
+    other.disk()
+    assert other.order == ["two"], "one is unknown"
+
+
+def test_what_the_owner_commits_while_another_editor_opens_the_session_is_seen(world: World, session_id: str) -> None:
+    """# B55 B59: between the page that is read and the moment from which news are told."""
+    other = World(beside=world)
+    answered = other.ask("openSession", sessionId=session_id)
+    other.store.commit()
+    read, done = other.store.reads.popleft()
+    page = fetch(other.db, read)
+    send(world, session_id, "one")
+    other.app.foreign_commit()
+    done(page)
+    assert answered.value is not None
+    assert answered.value["messages"] == []
+    other.disk()
+    assert [news["messageId"] for news in other.editor.of("messageReceived")] == ["one"]
 
 
 # --------------------------------------------------------------------------------------------- the end
