@@ -67,3 +67,19 @@ async def test_a_frame_that_fails_does_not_stop_the_next() -> None:
     await frames.drawn()
     assert lines == ["frame: no such buffer"]
     assert frames.count == 2
+
+
+async def test_who_waits_for_a_frame_is_not_kept_by_a_stream_that_never_rests() -> None:
+    """Older messages are loaded while an answer streams."""
+    editor, source = SlowEditor(), Source()
+    frames = Frames(editor, source.take, source.answers.append, print)
+    source.numbers.append(1)
+    frames.want()
+    drawn = asyncio.ensure_future(frames.drawn())
+    for number in range(2, 5):
+        answer = await editor.answers.get()
+        source.numbers.append(number)
+        frames.want()
+        answer.set_result(None)
+    await drawn
+    assert editor.frames[0] == {"numbers": [1]}

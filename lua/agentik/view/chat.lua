@@ -22,22 +22,14 @@ local HINT = api.nvim_create_namespace('agentik.chat.hint')
 local function go(kinds, step)
   local buf = api.nvim_get_current_buf()
   local row = api.nvim_win_get_cursor(0)[1] - 1
-  local target
-  for _, block in ipairs(patches.blocks(buf)) do
+  for block in patches.from(buf, row, step) do
     -- The first line of most blocks is the blank one that sets them apart.
     local first = block.row + (api.nvim_buf_get_lines(buf, block.row, block.row + 1, false)[1] == '' and 1 or 0)
-    if kinds[block.meta.kind] then
-      if step > 0 and first > row then
-        target = first
-        break
-      elseif step < 0 and first < row then
-        target = first
-      end
+    if kinds[block.meta.kind] and (first - row) * step > 0 then
+      vim.cmd("normal! m'")
+      api.nvim_win_set_cursor(0, { math.min(first + 1, api.nvim_buf_line_count(buf)), 0 })
+      return
     end
-  end
-  if target then
-    vim.cmd("normal! m'")
-    api.nvim_win_set_cursor(0, { math.min(target + 1, api.nvim_buf_line_count(buf)), 0 })
   end
 end
 
@@ -230,6 +222,23 @@ end
 
 hub.on('conversation', create)
 
+--- So many lines below the oldest message older ones are loaded, before the person comes to them.
+local AHEAD = 200
+
+api.nvim_create_autocmd('WinScrolled', {
+  group = api.nvim_create_augroup('agentik.chat', {}),
+  callback = function()
+    for id in pairs(vim.v.event) do
+      local win = tonumber(id)
+      local current = win and api.nvim_win_is_valid(win) and conversation.of_buffer(api.nvim_win_get_buf(win))
+      local is_chat = current and current.more and api.nvim_win_get_buf(win) == current.bufs.chat
+      if is_chat and vim.fn.line('w0', win) <= AHEAD then
+        host.older(current.session_id)
+      end
+    end
+  end,
+})
+
 hub.on('bound', function(current)
   -- A buffer that was deleted (`:bwipeout`) is made again.
   if not api.nvim_buf_is_valid(current.bufs.chat) then
@@ -269,17 +278,16 @@ end
 ---@param message_id string
 local function show_message(current, message_id)
   local buf = current.bufs.chat
-  for _, block in ipairs(patches.blocks(buf)) do
-    if block.meta.id == message_id then
-      local blank = api.nvim_buf_get_lines(buf, block.row, block.row + 1, false)[1] == ''
-      for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-        api.nvim_win_set_cursor(win, { math.min(block.row + (blank and 2 or 1), api.nvim_buf_line_count(buf)), 0 })
-        api.nvim_win_call(win, function()
-          vim.cmd('normal! zvzt')
-        end)
-      end
-      return
-    end
+  local block = patches.of_item(buf, message_id)
+  if not block then
+    return
+  end
+  local blank = api.nvim_buf_get_lines(buf, block.row, block.row + 1, false)[1] == ''
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    api.nvim_win_set_cursor(win, { math.min(block.row + (blank and 2 or 1), api.nvim_buf_line_count(buf)), 0 })
+    api.nvim_win_call(win, function()
+      vim.cmd('normal! zvzt')
+    end)
   end
 end
 
@@ -344,7 +352,7 @@ function M.dress(win)
   for name, value in pairs(values) do
     api.nvim_set_option_value(name, value, { scope = 'local', win = win })
   end
-  folds.window(win, patches.blocks(buf))
+  folds.window(win, patches.folded(buf))
 end
 
 return M

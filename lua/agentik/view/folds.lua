@@ -59,28 +59,14 @@ function M.update(buf, blocks)
   end
 end
 
----@param blocks agentik.Block[]
-local function folded(blocks)
-  return vim.tbl_filter(function(block)
-    return block.meta.fold ~= nil
-  end, blocks)
-end
-
 --- Makes all folds of one window that has just begun to show the buffer.
 ---@param win integer
----@param blocks agentik.Block[] all of the buffer
+---@param blocks agentik.Block[] all that have a fold
 function M.window(win, blocks)
   api.nvim_win_call(win, function()
     vim.cmd('normal! zE')
   end)
-  in_window(win, folded(blocks))
-end
-
---- Makes all folds in all windows of a buffer that was drawn anew.
----@param buf integer
----@param blocks agentik.Block[] all of the buffer
-function M.all(buf, blocks)
-  M.update(buf, folded(blocks))
+  in_window(win, blocks)
 end
 
 return M

@@ -227,7 +227,7 @@ function M.apply(buf, chat)
     return chat.reset
   end
   if chat.reset then
-    folds.all(buf, M.blocks(buf))
+    folds.update(buf, M.folded(buf))
   else
     M.fold(buf, chat.patches)
   end
@@ -269,18 +269,65 @@ function M.block(buf, number)
   return meta and { number = number, row = mark[1], meta = meta }
 end
 
---- The blocks from top to bottom.
+--- The blocks that pass a test, from top to bottom.
 ---@param buf integer
+---@param test fun(meta: agentik.Meta): any
 ---@return agentik.Block[]
-function M.blocks(buf)
+local function blocks_where(buf, test)
   local blocks = {}
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, BLOCKS, 0, -1, {})) do
-    local meta = canvases[buf].metas[mark[1]]
-    if meta then
-      blocks[#blocks + 1] = { number = mark[1], row = mark[2], meta = meta }
+  for number, meta in pairs(canvases[buf].metas) do
+    if test(meta) then
+      blocks[#blocks + 1] = M.block(buf, number)
     end
   end
+  table.sort(blocks, function(one, other)
+    return one.row < other.row
+  end)
   return blocks
+end
+
+--- The blocks that have a fold, from top to bottom.
+---@param buf integer
+---@return agentik.Block[]
+function M.folded(buf)
+  return blocks_where(buf, function(meta)
+    return meta.fold
+  end)
+end
+
+--- The block of a message or a request.
+---@param buf integer
+---@param id string
+---@return agentik.Block?
+function M.of_item(buf, id)
+  return blocks_where(buf, function(meta)
+    return meta.id == id
+  end)[1]
+end
+
+local SOME = 50
+
+--- The blocks that begin at a line or below it (`step` 1) or above it (-1), the nearest first. Of a long transcript it
+--- asks for no more than are used.
+---@param buf integer
+---@param row integer 0-based
+---@param step 1|-1
+---@return fun(): agentik.Block?
+function M.from(buf, row, step)
+  local marks, index = {}, 0
+  local function more()
+    local last = step > 0 and -1 or 0
+    marks = row >= 0 and api.nvim_buf_get_extmarks(buf, BLOCKS, { row, 0 }, last, { limit = SOME }) or {}
+    index = 0
+    row = marks[1] and marks[#marks][2] + step or -1
+  end
+  return function()
+    if index == #marks then
+      more()
+    end
+    index = index + 1
+    return marks[index] and M.block(buf, marks[index][1])
+  end
 end
 
 --- The block in which a line stands.

@@ -51,7 +51,7 @@ class Frames:
             self._arm()
 
     async def drawn(self) -> None:
-        """Returns when all that is wanted now has been drawn."""
+        """Returns when what is wanted now was drawn; if `take` leaves something for the next frame, not that."""
         if self._busy:
             waiter: asyncio.Future[None] = self._editor.loop.create_future()
             self._waiters.append(waiter)
@@ -72,15 +72,17 @@ class Frames:
             self._rest()
             return
         self.count += 1
+        waiters, self._waiters = self._waiters, []
         answer = self._editor.lua("return require('agentik.host').frame(...)", frame)
-        answer.add_done_callback(self._answered)
+        answer.add_done_callback(lambda done: self._answered(done, waiters))
 
-    def _answered(self, answer: asyncio.Future[Any]) -> None:
+    def _answered(self, answer: asyncio.Future[Any], waiters: list[asyncio.Future[None]]) -> None:
         error = answer.exception()
         if error is not None:
             self._report(f"frame: {error}")
         else:
             self._acknowledged(answer.result())
+        _wake(waiters)
         if self._wanted:
             self._arm()
         else:
@@ -89,6 +91,10 @@ class Frames:
     def _rest(self) -> None:
         self._busy = False
         waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        _wake(waiters)
+
+
+def _wake(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)

@@ -81,8 +81,9 @@ class Front:
             self._frames.want()
 
     def older(self, session_id: str) -> None:
-        """Loads a page of older messages."""
-        if watched := self._watched.get(session_id):
+        """Loads a page of older messages, unless one is on its way."""
+        watched = self._watched.get(session_id)
+        if watched and not watched.paging.locked():
             self._spawn(self._page(watched))
 
     def find(self, number: int, session_id: str, block: int, offset: int) -> None:
@@ -193,7 +194,7 @@ class Front:
         session_id = watched.session_id
         async with watched.paging:
             while watched.mirror.more and self._watched.get(session_id) is watched:
-                await self._frames.drawn()
+                await self._drawn(watched)
                 params = {"sessionId": session_id, "before": watched.mirror.oldest, "limit": PAGE}
                 page = await self._request("agentik/listMessages", params)
                 messages = msgspec.convert(page["messages"], list[Message])
@@ -201,6 +202,13 @@ class Front:
                 self._absorb(watched, watched.mirror.page(messages, more=more, revision=page.get("revision", 0)))
                 if not automatic or len(watched.mirror.messages) >= AUTOMATIC:
                     break
+
+    async def _drawn(self, watched: Watched) -> None:
+        """Returns when all messages that are here now stand in the buffer."""
+        await self._frames.drawn()
+        while watched.document.has_waiting and self._watched.get(watched.session_id) is watched:
+            self._frames.want()
+            await self._frames.drawn()
 
     def _absorb(self, watched: Watched, changed: list[Change]) -> None:
         if watched.absorb(changed):
@@ -230,6 +238,7 @@ class Front:
         if watched is None:
             return False
         await self._older_until(watched, lambda: message_id in watched.mirror.messages)
+        await self._drawn(watched)
         return message_id in watched.mirror.messages
 
     async def _older_until(self, watched: Watched, enough: Callable[[], bool]) -> None:

@@ -136,6 +136,11 @@ class Document:
     def is_dirty(self) -> bool:
         return bool(self._dirty or self._grown or self._waiting)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Messages are left for another frame."""
+        return bool(self._waiting)
+
     # What the buffer needs
 
     def take(self, room: int | None = None) -> list[Patch]:
