@@ -184,3 +184,13 @@ def _wait_dead(pid: int) -> None:
         assert select.select([handle], [], [], 10)[0] or not is_alive(pid), f"process {pid} is still there"
     finally:
         os.close(handle)
+
+
+def test_the_next_text_never_mixes_with_the_one_on_its_way(fast: Editor) -> None:
+    """B1: sent in normal mode and written on at once, long before the server has answered: two messages, as written."""
+    fast.lua("require('agentik').compose()")
+    fast.keys("first<Esc><CR>isecond<Esc><CR>ithird")
+    fast.wait_event("TurnEnded", 2)
+    assert fast.chat.count("\nfirst\n") == 1
+    assert fast.chat.count("\nsecond\n") == 1
+    assert fast.compose == "third"

@@ -70,36 +70,26 @@ function M.add_text(current, text)
   M.set_text(current, old == '' and text or old .. '\n' .. text)
 end
 
---- The text without what is on its way to the server.
+--- The text with what is on its way to the server before it: what is kept over a crash.
 ---@param current agentik.Conversation
 ---@return string
-local function unsent(current)
+local function unacknowledged(current)
+  local texts = vim.tbl_map(function(sending)
+    return sending.text
+  end, M.draft(current).sending)
   local text = M.text(current)
-  for _, sending in ipairs(M.draft(current).sending) do
-    if vim.startswith(text, sending.text) then
-      text = text:sub(#sending.text + 1):gsub('^\n', '')
-    end
+  if text ~= '' or #texts == 0 then
+    table.insert(texts, text)
   end
-  return text
+  return table.concat(texts, '\n')
 end
 
---- Takes what the server has acknowledged out of the buffer, if it still stands there.
+--- Puts a text that was refused back, above what was typed meanwhile.
 ---@param current agentik.Conversation
 ---@param text string
-local function take_out(current, text)
-  local buf = M.buffer(current)
-  if not vim.startswith(M.text(current), text) then
-    return
-  end
-  local lines = vim.split(text, '\n', { plain = true })
-  local count = api.nvim_buf_line_count(buf)
-  local last = #lines
-  if #api.nvim_buf_get_lines(buf, last - 1, last, true)[1] > #lines[last] then
-    api.nvim_buf_set_text(buf, 0, 0, last - 1, #lines[last], {}) -- more was typed behind it
-  else
-    api.nvim_buf_set_lines(buf, 0, last, true, last == count and { '' } or {})
-  end
-  M.changed(current)
+local function put_back(current, text)
+  local written = M.text(current)
+  M.set_text(current, written == '' and text or text .. '\n' .. written)
 end
 
 ---@param current agentik.Conversation
@@ -159,29 +149,23 @@ local function settled(current, sending, err)
   draft.problem = err and err.message or nil
   if err then
     hub.say('not sent: ' .. err.message, vim.log.levels.WARN)
+    draft.attachments = vim.list_extend(vim.list_slice(sending.attachments), draft.attachments)
+    put_back(current, sending.text)
   else
-    draft.attachments = vim.tbl_filter(function(attachment)
-      return not vim.list_contains(sending.attachments, attachment)
-    end, draft.attachments)
     drafts.remember(sending.text)
-    take_out(current, sending.text)
   end
   M.save(current)
   hub.emit('draft', current)
 end
 
---- Sends what stands in the compose buffer, with its attachments.
+--- Sends what stands in the compose buffer, with its attachments. The buffer is free for the next text at once; what
+--- is refused comes back.
 ---@param current agentik.Conversation
 ---@param now? boolean stop the running turn and send this first
 function M.send(current, now)
   local draft = M.draft(current)
-  local text = unsent(current)
-  local attachments = vim.list_slice(draft.attachments)
-  for _, sending in ipairs(draft.sending) do
-    attachments = vim.tbl_filter(function(attachment)
-      return not vim.list_contains(sending.attachments, attachment)
-    end, attachments)
-  end
+  local text = M.text(current)
+  local attachments = draft.attachments
   if not text:find('%S') and #attachments == 0 then
     return
   end
@@ -189,6 +173,9 @@ function M.send(current, now)
   ---@type agentik.Sending
   local sending = { text = text, attachments = attachments, since = vim.uv.now() }
   table.insert(draft.sending, sending)
+  draft.attachments = {}
+  M.set_text(current, '')
+  M.save(current)
   M.submit(current, { text = text, attachments = attachments, now = now }, function(err)
     settled(current, sending, err)
   end)
@@ -287,7 +274,7 @@ function M.save(current)
     return
   end
   local draft = M.draft(current)
-  local stored = { text = M.text(current), attachments = draft.attachments }
+  local stored = { text = unacknowledged(current), attachments = draft.attachments }
   draft.saved = drafts.save(current.session_id, stored, draft.saved)
 end
 
