@@ -269,7 +269,8 @@ class AgentConnection:
             self.asks.elicitation_done(params)
         else:
             log.debug("%s: notification %s is ignored", self._launch.spec.agent_id, method)
-            self._tell(Activity())
+            if as_dict(params).get("sessionId") == self.agent_session_id:  # B41: a sign of this session only
+                self._tell(Activity())
 
     def requested(self, method: str, params: object, call: Call) -> None:
         self._last_sign = self._loop.time()
