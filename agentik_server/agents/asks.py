@@ -61,7 +61,7 @@ class OpenAsks:
     ) -> None:
         """A permission that our own settings want for `call`; `then` hears the option id, None = cancelled."""
         ask_id = self._add(_Ask(lambda: then(None), choose=then, taken_back=lambda: then(None)), call)
-        self._tell(PermissionAsked(ask_id, tool, options))
+        self._tell(PermissionAsked(ask_id, tool, options, ours=True))
 
     def elicitation(self, params: Mapping[str, object], call: Call) -> None:
         """elicitation/create in form or url mode."""

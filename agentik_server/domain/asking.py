@@ -29,9 +29,9 @@ class Asks:
     def open(self) -> tuple[Permission | Question, ...]:
         return tuple(self._open.values())
 
-    def ask_permission(self, permission: Permission) -> None:
-        """Shown to the user, unless `permissions.tools.KIND` decides."""
-        decided = self._decided(permission)
+    def ask_permission(self, permission: Permission, *, by_policy: bool = True) -> None:
+        """Shown to the user, unless `permissions.tools.KIND` decides (`by_policy`)."""
+        decided = self._decided(permission) if by_policy else None
         if decided is not None:
             self._out.append(AnswerPermission(permission.permission_id, decided))
             return

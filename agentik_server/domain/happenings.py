@@ -129,9 +129,12 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class PermissionAsked:
+    """`ours`: our own settings want a person to be asked, not the agent."""
+
     permission_id: str
     tool: ToolChange
     options: tuple[PermissionOption, ...]
+    ours: bool = False
 
 
 @dataclass(frozen=True, slots=True)

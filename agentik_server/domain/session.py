@@ -372,7 +372,8 @@ class Session:
         if turn is not None and turn.stage in {Stage.CANCELLING, Stage.ENDING}:
             self._out.append(AnswerPermission(happening.permission_id, None))
             return
-        self._asks.ask_permission(Permission(happening.permission_id, self.session_id, tool, happening.options, now))
+        permission = Permission(happening.permission_id, self.session_id, tool, happening.options, now)
+        self._asks.ask_permission(permission, by_policy=not happening.ours)
 
     def _became_ready(self, happening: told.AgentReady, now: int) -> None:
         if happening.agent_session_id != self._row.facts.agent_session_id:
