@@ -122,7 +122,7 @@ def marks_of(text: str) -> set[tuple[str, str]]:
         ("an *emphasis* here", "Emphasis", "*emphasis*"),
         ("~~gone~~", "Struck", "~~gone~~"),
         ("see [docs](https://x.org/a)", "Link", "[docs](https://x.org/a)"),
-        ("at https://x.org/a.", "Link", "https://x.org/a."),
+        ("at https://x.org/a.", "Link", "https://x.org/a"),
         ("> quoted", "Quote", "> quoted"),
         ("  - item", "ListMark", "  -"),
         ("1. item", "ListMark", "1."),

@@ -99,7 +99,7 @@ local function open_link()
   for first, url, last in line:gmatch('()(https?://[^%s<>"\'`%)%]]+)()') do
     local start = line:sub(1, first - 1):match('()%[[^%]]*%]%($') or first
     if start <= column and column <= last then
-      vim.ui.open(url)
+      vim.ui.open((url:gsub('[.,;:!?]+$', ''))) -- what ends the sentence
       return
     end
   end
