@@ -102,11 +102,13 @@ class Files:
     async def _write(self, real: str, content: str) -> None:
         try:
             state = await self._buffer(real)
-            if state is not None and state.loaded and self._buffers is not None:
+            if self._buffers is not None and (state is None or state.loaded):  # None: it only knows writes, perhaps
                 answer = await self._buffers.write(real, content)
                 applied, reason = answer if answer is not None else (False, None)
                 if applied:
                     return
+                if reason is None and state is not None and state.modified:
+                    reason = "the editor has unsaved changes of it"
                 if reason is not None:
                     raise FileRefused(f"{real}: {reason}")
         except TimeoutError as late:
