@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.stdio_client import Params, RpcError, ServerGone
-from tests.torture.book import Book, Sent, account, deliveries
+from tests.torture.book import Book, Sent, deliveries
 from tests.torture.editor import Editor, pick, seeded
 from tests.torture.nursery import Nursery
 
@@ -113,9 +113,9 @@ class Chaos:
             editor.mortality = lambda: (0, "")
         await self._alive()
         await self._stand_still()
-        await self._judge("standing still")
+        await self._judge("standing still", drained=False)
         await self._settle()
-        await self._judge("all drained")
+        await self._judge("all drained", drained=True)
         await self._send_again()
         for editor in self._editors:
             await editor.leave()
@@ -305,17 +305,11 @@ class Chaos:
                 await editor.asked("cancelTurn", session_id, set())
             await editor.news(0.1)
 
-    async def _judge(self, when: str) -> None:
-        delivered = deliveries(self.home / "agent.log")
+    async def _judge(self, when: str, *, drained: bool) -> None:
         for editor in self._editors:
-            pages = {session_id: await editor.open(session_id, limit=10_000) for session_id in editor.sessions}
-            found = account(self.book, delivered, pages)
-            if when == "all drained":
-                found += [f"{i['messageId']} waits still" for page in pages.values() for i in page["pending"]]
-            for session_id in pages:
-                found += await editor.differences(session_id)
+            found = await editor.count(self.book, drained=drained)
             self.book.problems += [f"{when}, seen by {editor.name}: {problem}" for problem in found]
-        self.book.counts["delivered"] = len(delivered)
+        self.book.counts["delivered"] = len(deliveries(self.home / "agent.log"))
 
     async def _send_again(self) -> None:
         """B4: what is sent again is answered as it was at first, and nothing comes of it."""

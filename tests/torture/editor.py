@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.server.harness import scripted_agent
 from tests.stdio_client import Params, RpcError, ServerGone, StdioClient
-from tests.torture.book import Book, Sent
+from tests.torture.book import Book, Sent, account, deliveries
 from tests.torture.nursery import ForkedClient, Nursery, Order
 from tests.torture.processes import TAG, Process, kill, orphans, started_by
 from tests.torture.screen import Screen
@@ -92,14 +92,16 @@ class Editor:
 
     async def leave(self) -> None:
         """The orderly end. `self.client` has seen every turn since it came to its end."""
-        started, ended = ({note["turnId"] for note in self.client.of(f"turn{end}")} for end in ("Started", "Ended"))
-        for turn_id in started - ended:
+        for turn_id in self._turns("turnStarted") - self._turns("turnEnded"):
             self.book.wrong(f"{self.name}: no turnEnded for {turn_id}")  # B35
         await self.client.shutdown()
         await self.client.close()
         self._look_back()
         self._watch(self.tag)
         await asyncio.gather(*self._watches)
+
+    def _turns(self, method: str) -> set[str]:
+        return {note["turnId"] for note in self.client.of(method) if note["sessionId"] in self.sessions}
 
     def _look_back(self) -> None:
         for violation in self.client.violations:
@@ -193,13 +195,16 @@ class Editor:
         page = await self.open(session_id, **({} if after is None else {"after": after}))
         self.screen.opened(session_id, page, after)
 
-    async def differences(self, session_id: str) -> list[str]:
-        """Of the screen to the truth; another server's news may be a second late (B59)."""
+    async def count(self, book: Book, *, drained: bool) -> list[str]:
+        """What is wrong with the messages, and with the screen; another server's news may be a second late (B59)."""
         deadline = time.monotonic() + LATE_S
         while True:
             await self.mend()
-            page = await self.open(session_id, limit=10_000)
-            found = self.screen.differences(session_id, page)
+            pages = {session_id: await self.open(session_id, limit=10_000) for session_id in self.sessions}
+            found = account(book, deliveries(self.home / "agent.log"), pages)
+            for session_id, page in pages.items():
+                found += self.screen.differences(session_id, page)
+                found += [f"{item['messageId']} waits still" for item in page["pending"] if drained]
             if not found or time.monotonic() > deadline:
                 return found
             await self.news(0.1)

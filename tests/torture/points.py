@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.stdio_client import ServerGone
-from tests.torture.book import Book, account, deliveries
+from tests.torture.book import Book
 from tests.torture.editor import Editor
 from tests.torture.nursery import Nursery
 
@@ -129,10 +129,8 @@ class Points:
             await editor.come()
         await back.replies()
         await self._drain(back, session_id)
-        pages = {session_id: await back.open(session_id, limit=10_000)}
-        found = account(self.book, deliveries(self.home / "agent.log"), pages)
-        found += [f"{item['messageId']} waits still" for item in pages[session_id]["pending"]]
-        found += await back.differences(session_id)
+        back.sessions = [session_id]
+        found = await back.count(self.book, drained=True)
         self.book.problems += [f"died after statement {point}: {problem}" for problem in found]
         await back.asked("deleteSession", session_id, {"notOwner"})
         self.book.sent.clear()
@@ -140,7 +138,7 @@ class Points:
         if back is editor:
             editor.kill_server()
             await editor.go()
-        editor.sessions = []
+        back.sessions = editor.sessions = []
 
     async def _drain(self, editor: Editor, session_id: str) -> None:
         async with asyncio.timeout(LIMIT_S):
