@@ -1,5 +1,6 @@
 --- Finds out how the parts of the plugin are: Neovim, Python, server, agents, dictation. For :checkhealth agentik and
---- :AgentikReport. Waits for answers (with a limit), so it must not be used while somebody works. Judges nothing.
+--- :AgentikReport. Waits for answers (with a limit): in a coroutine the coroutine waits, else the editor does, so it
+--- must not be used like that while somebody works. Judges nothing.
 
 local M = {}
 
@@ -40,20 +41,66 @@ settings, _ = load(find_folders(options.get("home")).settings, options.get("sett
 print(json.dumps(check(dictation_settings(settings))))
 ]]
 
+--- Waits without a message on the screen: what goes wrong meanwhile is in the findings, and an error message in the
+--- middle of a command would end the command.
+---@param limit_ms integer
+---@param condition fun(): boolean
+local function wait_quietly(limit_ms, condition)
+  local notify = vim.notify
+  vim.notify = function() end ---@diagnostic disable-line: duplicate-set-field
+  local ok, problem = pcall(vim.wait, limit_ms, condition, 10)
+  vim.notify = notify
+  if not ok then
+    error(problem, 0)
+  end
+end
+
+--- Waits for an answer.
+---@param limit_ms integer
+---@param ask fun(done: fun(answer: any)) calls `done` later
+---@return any answer nil: none in time
+local function await(limit_ms, ask)
+  local thread = coroutine.running()
+  local ended, answer = false, nil
+  local function done(value)
+    if not ended then
+      ended, answer = true, value
+      if thread then
+        local ok, problem = coroutine.resume(thread)
+        if not ok then
+          require('agentik.hub').log(debug.traceback(thread, tostring(problem)))
+        end
+      end
+    end
+  end
+  ask(vim.schedule_wrap(done))
+  if thread then
+    vim.defer_fn(done, limit_ms)
+    coroutine.yield()
+  else
+    wait_quietly(limit_ms, function()
+      return ended
+    end)
+  end
+  return answer
+end
+
 ---@param command string[]
 ---@param limit_ms integer
 ---@return string? output
 ---@return string? problem one line
 local function run(command, limit_ms)
-  local ok, process = pcall(vim.system, command, { cwd = root, text = true, timeout = limit_ms })
-  if not ok then
-    return nil, ('%s cannot be started'):format(command[1])
-  end
-  local result = process:wait()
-  if result.code == 0 then
-    return result.stdout
-  elseif result.code == 124 then
+  local result = await(limit_ms + 1000, function(done)
+    local options = { cwd = root, text = true, timeout = limit_ms }
+    local ok = pcall(vim.system, command, options, done)
+    if not ok then
+      done({ code = -1, stderr = ('%s cannot be started'):format(command[1]) })
+    end
+  end)
+  if not result or result.code == 124 then
     return nil, ('no answer in %d s'):format(limit_ms / 1000)
+  elseif result.code == 0 then
+    return result.stdout
   end
   local said = vim.split(vim.trim(result.stderr or ''), '\n')
   return nil, said[#said] ~= '' and said[#said] or ('exit code %d'):format(result.code)
@@ -102,20 +149,6 @@ function M.python()
   return result
 end
 
---- Waits without a message on the screen: what goes wrong meanwhile is in the findings, and an error message in the
---- middle of a command would end the command.
----@param limit_ms integer
----@param condition fun(): boolean
-local function wait_quietly(limit_ms, condition)
-  local notify = vim.notify
-  vim.notify = function() end ---@diagnostic disable-line: duplicate-set-field
-  local ok, problem = pcall(vim.wait, limit_ms, condition, 10)
-  vim.notify = notify
-  if not ok then
-    error(problem, 0)
-  end
-end
-
 --- Waits for the answer of the server.
 ---@param method string without `agentik/`
 ---@param params? table
@@ -123,12 +156,10 @@ end
 ---@return any result
 ---@return agentik.Error? err
 function M.ask(method, params, limit_ms)
-  local answer
-  require('agentik.host').call(method, params, function(err, result)
-    answer = { err = err, result = result }
-  end)
-  wait_quietly(limit_ms, function()
-    return answer ~= nil
+  local answer = await(limit_ms, function(done)
+    require('agentik.host').call(method, params, function(err, result)
+      done({ err = err, result = result })
+    end)
   end)
   if not answer then
     return nil, { code = 0, message = ('no answer in %d s'):format(limit_ms / 1000) }

@@ -152,7 +152,7 @@ local function log_lines(log)
   return lines
 end
 
---- The report, line by line.
+--- The report, line by line. Waits for answers: see agentik.diagnosis.
 ---@return string[]
 function M.lines()
   local lines = {
@@ -171,15 +171,21 @@ function M.lines()
   return vim.tbl_map(M.redact, lines)
 end
 
---- Shows the report in a new tab page.
-function M.open()
-  local lines = M.lines()
+---@param lines string[]
+local function show(lines)
   vim.cmd('tabnew')
   local buf = vim.api.nvim_get_current_buf()
   vim.bo[buf].buftype, vim.bo[buf].bufhidden, vim.bo[buf].swapfile = 'nofile', 'wipe', false
   vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
   vim.bo[buf].filetype = 'markdown'
   require('agentik.hub').say('read the report before you send it; nothing was sent')
+end
+
+--- Shows the report in a new tab page, as soon as everything has answered.
+function M.open()
+  coroutine.wrap(function()
+    show(M.lines())
+  end)()
 end
 
 return M

@@ -179,9 +179,10 @@ def test_real_server_and_a_real_handshake(tmp_path: Path) -> None:
 
 
 def report(editor: Editor) -> str:
+    """What the command shows when all have answered; the editor is not held meanwhile."""
     editor.lua("require('agentik.report').open()")
+    assert editor.lua("return vim.wait(20000, function() return vim.bo.filetype == 'markdown' end, 5)")
     text = "\n".join(editor.lines())
-    assert editor.options["filetype"] == "markdown"
     editor.cmd("tabclose")
     return text
 
