@@ -44,8 +44,8 @@ class Recorder:
     def begin(self, turn_id: str) -> None:
         self._transcript.begin(turn_id)
 
-    def live(self) -> tuple[Message, ...]:
-        return self._transcript.live()
+    def live(self, after: int | None = None) -> tuple[Message, ...]:
+        return self._transcript.live(after)
 
     def text(self, happening: told.TextArrived, now: int) -> None:
         chunk = self._transcript.add_text(happening.kind, happening.text, happening.agent_message_id, now)
@@ -114,10 +114,15 @@ class Recorder:
             self._transcript.dirty_again(write.messages)
             self._arm(self._policy.sync_s)
             return False
+        self.settled(write.messages)
         self.show(outcome.messages)
         if self._transcript.has_dirty:
             self._arm(self._interval())
         return True
+
+    def settled(self, messages: tuple[Message, ...]) -> None:
+        """They are in the store."""
+        self._transcript.settled(messages)
 
     def show(self, messages: tuple[Message, ...]) -> None:
         """Saved messages; a growing text is not shown by them but by its chunks."""

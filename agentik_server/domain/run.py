@@ -342,6 +342,8 @@ class Run:
         assert turn is not None
         assert conclusion is not None
         self.phase = Phase.FREE
+        if isinstance(write, saves.EndTurn):
+            self._recorder.settled(write.messages)
         self._recorder.show(outcome.messages)
         if isinstance(write, saves.PutBack) and outcome.queue is not None:
             for message in turn.messages:

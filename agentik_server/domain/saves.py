@@ -411,7 +411,9 @@ class ReadSession:
 
 @dataclass(frozen=True, slots=True)
 class ReadMessages:
-    """A page by `seq`, ascending; the newest below `before`, or the oldest above `after`, or the oldest."""
+    """A page by `seq`, ascending; the newest below `before`, or the oldest above `after` (and below `before`), or the
+    oldest of all.
+    """
 
     session_id: str
     before: int | None = None

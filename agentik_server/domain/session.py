@@ -80,9 +80,9 @@ class Session:
     def facts(self) -> saves.SessionFacts:
         return replace(self._row.facts, state=self._run.state).with_queue(self.queue)
 
-    def live(self) -> tuple[Message, ...]:
-        """Messages in memory that are newer than what the store holds."""
-        return self._recorder.live()
+    def live(self, after: int | None = None) -> tuple[Message, ...]:
+        """Messages in memory that are newer than what the store holds; `after`: that changed since this revision."""
+        return self._recorder.live(after)
 
     # ------------------------------------------------------------------------------ requests of editors
 

@@ -89,6 +89,7 @@ class Transcript:
         self._plan: str | None = None
         self._last: _Entry | None = None
         self._dirty: dict[str, None] = {}
+        self._unsaved: set[str] = set()  # dirty ones, and those whose save is under way
 
     def reserve(self, count: int) -> int:
         """Take `count` places of the order for the user's messages; returns the first."""
@@ -113,6 +114,7 @@ class Transcript:
         self._tools.clear()
         kept = {*self._dirty, *before.values()}
         self._entries = {key: entry for key, entry in self._entries.items() if key in kept}
+        self._unsaved &= kept
 
     def add_text(self, kind: MessageKind, text: str, agent_message_id: str | None, now: int) -> Chunk:
         """Append a chunk to the message it belongs to: by the agent's id, else to the last one of the same kind."""
@@ -204,6 +206,10 @@ class Transcript:
             if entry is not None:
                 entry.revision = message.revision
 
+    def settled(self, messages: tuple[Message, ...]) -> None:
+        """These stand in the store as they were then."""
+        self._unsaved -= {message.message_id for message in messages if message.message_id not in self._dirty}
+
     @property
     def has_dirty(self) -> bool:
         return bool(self._dirty)
@@ -213,9 +219,15 @@ class Transcript:
         """Length in characters of the text that grows now: long texts are saved less often."""
         return self._last.length if self._last is not None else 0
 
-    def live(self) -> tuple[Message, ...]:
-        """The messages in memory as they stand now, newer than what the store holds."""
-        return tuple(entry.message(self._session_id) for entry in self._entries.values())
+    def live(self, after: int | None = None) -> tuple[Message, ...]:
+        """The messages in memory as they stand now, newer than what the store holds; with `after` (a revision) only
+        those that changed since.
+        """
+        return tuple(
+            entry.message(self._session_id)
+            for entry in self._entries.values()
+            if after is None or entry.revision > after or entry.message_id in self._unsaved
+        )
 
     def _text_entry(self, kind: MessageKind, agent_message_id: str | None, now: int) -> _Entry:
         key = (kind, agent_message_id) if agent_message_id is not None else None
@@ -252,6 +264,7 @@ class Transcript:
 
     def _mark(self, entry: _Entry) -> None:
         self._dirty[entry.message_id] = None
+        self._unsaved.add(entry.message_id)
 
 
 def merge_tool(tool: ToolCall, change: ToolChange) -> ToolCall:

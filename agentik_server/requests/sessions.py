@@ -76,7 +76,7 @@ class SessionRequests:
             session = self._app.session(session_id)
             if session is None and self._app.follower(session_id) is None:
                 self._app.follow(page)
-            return _opened(page, session)
+            return _opened(page, session, read.after)
 
         def use(session: Session | None) -> list[Any] | None:
             self._app.read(read, request, answer)
@@ -172,12 +172,13 @@ class SessionRequests:
         )
 
 
-def _opened(page: saves.SessionPage, session: Session | None) -> Mapping[str, object]:
+def _opened(page: saves.SessionPage, session: Session | None, after: int | None) -> Mapping[str, object]:
     """The result of openSession. What the owner holds in memory is newer than the page and replaces it."""
     messages = {message.message_id: message for message in page.messages}
+    queue = page.queue
     if session is not None:
-        messages.update({message.message_id: message for message in session.live()})
-    queue = page.queue if session is None else session.queue
+        messages.update({message.message_id: message for message in session.live(after)})
+        queue = max(page.queue, session.queue, key=lambda view: view.revision)
     facts = (page.facts if session is None else session.facts).with_queue(queue)
     asks = page.asks if session is None else session.asks
     return {

@@ -78,7 +78,10 @@ def _session_page(db: sqlite3.Connection, read: ReadSession) -> SessionPage:
 
 def _message_page(db: sqlite3.Connection, read: ReadMessages) -> MessagePage:
     session = need_session(db, read.session_id)
-    if read.before is not None:
+    if read.before is not None and read.after is not None:
+        between = (read.after, read.before)
+        messages, more = _page(db, session, "deleted = 0 AND seq > ? AND seq < ?", between, "ASC", read.limit)
+    elif read.before is not None:
         messages, more = _newest(db, session, read.before, read.limit)
     else:
         messages, more = _oldest(db, session, read.after, read.limit)
