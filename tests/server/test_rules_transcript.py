@@ -52,8 +52,9 @@ async def test_nothing_new_is_an_empty_answer(chat: Chat) -> None:
         await chat.do(text)
         page = await chat.open()
         again = await chat.open(after=page["revision"])
-        assert (again["messages"], again["more"], again["revision"]) == ([], False, page["revision"])
-        assert await chat.open() == page
+        assert (again["messages"], again["more"]) == ([], False)
+        assert again["revision"] >= page["revision"]  # the session's row may be saved after the end of its turn
+        assert (await chat.open())["messages"] == page["messages"]
 
 
 async def test_a_growing_answer_is_new_as_long_as_it_grows(chat: Chat) -> None:
