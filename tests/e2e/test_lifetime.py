@@ -29,7 +29,7 @@ def test_without_a_python_environment_one_line_says_what_to_do(editor: Editor) -
     editor.wait_screen(":AgentikInstall")
     editor.type("kept")
     editor.wait_screen("not sent")
-    assert editor.compose == "kept"
+    editor.until("the text", lambda: editor.compose == "kept")
     editor.lua("vim.g.agentik_python = ...", sys.executable)
     editor.keys("<CR>")
     editor.wait_event("TurnEnded")
@@ -44,7 +44,7 @@ def test_a_server_that_cannot_start_says_why(editor: Editor) -> None:
     editor.lua("vim.g.agentik_server_command = { ... }", sys.executable, str(FAKE), str(folder))
     editor.type("kept")
     editor.wait_screen("no room on this disk")
-    assert editor.compose == "kept"
+    editor.until("the text", lambda: editor.compose == "kept")
     assert editor.mode() == "n"
 
 

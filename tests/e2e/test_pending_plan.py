@@ -72,6 +72,12 @@ def test_lines_put_elsewhere_are_a_move(neovim: Editor) -> None:
     assert applied(base, edits) == [("1", "a"), ("3", "c"), ("2", "b\nb2")]
 
 
+def test_an_item_that_is_gone_for_good_is_nobodys(neovim: Editor) -> None:
+    """`u` between the removal and its answer: nothing is edited, and nothing is glued to the item above."""
+    base = [("1", "a"), ("2", "b")]
+    assert plan(neovim, base, [("1", "a"), ("gone", "x"), ("2", "b")]) == []
+
+
 def test_an_unchanged_list_needs_nothing(neovim: Editor) -> None:
     base = [("1", "a"), ("2", "a")]
     assert plan(neovim, base, base) == []

@@ -99,7 +99,7 @@ def test_text_that_is_refused_stays(open_editor: Callable[..., Editor]) -> None:
     busy(editor, "fits")
     editor.type("one too many")
     editor.wait_screen("not sent")
-    assert editor.compose == "one too many"
+    editor.until("the text", lambda: editor.compose == "one too many")
     assert editor.waiting == ["fits"]
 
 

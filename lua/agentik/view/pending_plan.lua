@@ -83,6 +83,10 @@ local function with_moved(base, segments)
   for _, item in ipairs(base) do
     own[item.id] = item.lines
   end
+  -- What `u` brought back after it was removed for good is nobody's: not an item, and not a part of another.
+  segments = vim.tbl_filter(function(segment)
+    return own[segment.id] ~= nil
+  end, segments)
   local missing = vim.tbl_filter(function(item)
     return not present[item.id] and text_of(item.lines):find('%S') ~= nil
   end, base)
