@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentik_server import shapes
-from agentik_server.app import WHOLE, App
+from agentik_server.app import NEVER, WHOLE, App
 from agentik_server.domain import saves
 from agentik_server.domain.message import Permission, Question
 from agentik_server.domain.pending import QueueView
@@ -85,8 +85,9 @@ class SessionRequests:
         self._app.with_session(session_id, request, use)
 
     def _close_session(self, params: Params, request: int) -> None:
-        self._app.close_session(params["sessionId"])
-        self._app.answer(request, {})
+        session_id = params["sessionId"]
+        self._app.close_session(session_id)
+        self._app.read(saves.ReadSession(session_id, after=NEVER), request, lambda _: {})
 
     def _delete_session(self, params: Params, request: int) -> None:
         def use(session: Session | None) -> list[Any]:

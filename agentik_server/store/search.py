@@ -9,7 +9,7 @@ import re
 import sqlite3
 
 from agentik_server.domain.saves import Match, Matches, SearchMessages
-from agentik_server.store.rows import find_session
+from agentik_server.store.rows import need_session
 
 _TERM = re.compile(r'"([^"]*)"|([^\s"]+)')
 _TERMS_AT_MOST = 32
@@ -18,14 +18,12 @@ _SNIPPET_WORDS = 16
 
 
 def search_messages(db: sqlite3.Connection, read: SearchMessages) -> Matches:
-    """The newest matches first."""
+    """The newest matches first. Raises Refused (unknownSession)."""
+    session = need_session(db, read.session_id) if read.session_id is not None else None
     expression = fts_expression(read.query)
     if expression is None:
         return Matches(())
-    if read.session_id is not None:
-        session = find_session(db, read.session_id)
-        if session is None:
-            return Matches(())
+    if session is not None:
         expression = f'{expression} AND {{session}} : "s{session.number}"'
     rows = db.execute(
         f"SELECT s.session_id, m.message_id, snippet(search, 1, '', '', '…', {_SNIPPET_WORDS}), m.created_at"

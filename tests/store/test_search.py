@@ -95,7 +95,9 @@ def test_one_session_only_or_all_and_the_newest_first(texts: Desk) -> None:
     assert [match.message_id for match in _search(texts, "fox")] == ["other", "m4", "m1"]
     assert [match.message_id for match in _search(texts, "fox", "s")] == ["m4", "m1"]
     assert [match.message_id for match in _search(texts, "fox", limit=2)] == ["other", "m4"]
-    assert _search(texts, "fox", "no such session") == []
+    unknown = fetch(texts.db, saves.SearchMessages("fox", "no such session"))
+    assert isinstance(unknown, saves.Denied)
+    assert unknown.reason == "unknownSession"
     assert _search(texts, "s1") == []  # the session's own token is no word of a text
 
 
