@@ -11,8 +11,8 @@ M.stamps = {}
 M.keys = {}
 ---@type [number, number][] wall and CPU milliseconds of each frame of the host
 M.frames = {}
----@type number longest time without a turn of the main loop, milliseconds
-M.gap = 0
+---@type [number, number] longest time without a turn of the main loop, wall and CPU milliseconds
+M.gap = { 0, 0 }
 M.writes = 0
 
 --- Notes the stamps `@NS;` that reach a buffer.
@@ -66,14 +66,14 @@ end
 
 local timer
 
---- Notes how long the main loop does not come round (the machine's other work included).
+--- Notes how long the main loop does not come round: what other processes took away is in the wall time only.
 function M.watch_loop()
-  local last = vim.uv.hrtime()
+  local last, last_cpu = vim.uv.hrtime(), os.clock()
   timer = vim.uv.new_timer()
   timer:start(1, 1, function()
-    local now = vim.uv.hrtime()
-    M.gap = math.max(M.gap, (now - last) / 1e6)
-    last = now
+    local now, cpu = vim.uv.hrtime(), os.clock()
+    M.gap = { math.max(M.gap[1], (now - last) / 1e6), math.max(M.gap[2], (cpu - last_cpu) * 1e3) }
+    last, last_cpu = now, cpu
   end)
 end
 
@@ -85,7 +85,7 @@ end
 ---@return table
 function M.take()
   local noted = { stamps = M.stamps, keys = M.keys, frames = M.frames, gap = M.gap, writes = M.writes }
-  M.stamps, M.keys, M.frames, M.gap, M.writes = {}, {}, {}, 0, 0
+  M.stamps, M.keys, M.frames, M.gap, M.writes = {}, {}, {}, { 0, 0 }, 0
   return noted
 end
 
