@@ -423,7 +423,7 @@ class ReadMessages:
 
 @dataclass(frozen=True, slots=True)
 class ReadSessions:
-    """Newest first. `query` matches titles; `cursor` is what the page before gave."""
+    """Newest first. `query`: of the title or of the messages; `cursor` is what the page before gave."""
 
     cwd: str | None = None
     agent_id: str | None = None

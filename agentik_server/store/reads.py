@@ -35,7 +35,7 @@ from agentik_server.store.rows import (
     message_of,
     need_session,
 )
-from agentik_server.store.search import search_messages
+from agentik_server.store.search import search_messages, sessions_with
 from agentik_server.store.turns import newest_turns
 
 
@@ -120,11 +120,12 @@ def _session_list(db: sqlite3.Connection, read: ReadSessions) -> SessionList:
     where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
     rows = db.execute(facts_query(f"{where}ORDER BY updated_at DESC, session_id DESC"), values)
     wanted = (read.query or "").casefold()
+    holding = sessions_with(db, wanted)
     limit = max(1, read.limit)
     found: list[SessionFacts] = []
     for row in rows:  # read as far as the page needs; titles are matched here, for SQLite folds ASCII only
         facts = facts_of(row)
-        if wanted not in facts.title.casefold():
+        if wanted not in facts.title.casefold() and row[0] not in holding:
             continue
         if len(found) == limit:
             last = found[-1]

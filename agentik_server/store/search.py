@@ -14,6 +14,7 @@ from agentik_server.store.rows import need_session
 _TERM = re.compile(r'"([^"]*)"|([^\s"]+)')
 _TERMS_AT_MOST = 32
 _MATCHES_AT_MOST = 1000
+_FINDS_AT_MOST = 5000  # messages that are looked at for the sessions they are of
 _SNIPPET_WORDS = 16
 
 
@@ -32,6 +33,19 @@ def search_messages(db: sqlite3.Connection, read: SearchMessages) -> Matches:
         (expression, max(1, min(read.limit, _MATCHES_AT_MOST))),
     ).fetchall()
     return Matches(tuple(Match(row[0], row[1], " ".join(row[2].split()), row[3]) for row in rows))
+
+
+def sessions_with(db: sqlite3.Connection, query: str) -> frozenset[int]:
+    """Numbers of the sessions in whose messages it is found, as far as the newest finds go."""
+    expression = fts_expression(query)
+    if expression is None:
+        return frozenset()
+    rows = db.execute(
+        "SELECT DISTINCT session FROM messages WHERE number IN"
+        " (SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?)",
+        (expression, _FINDS_AT_MOST),
+    )
+    return frozenset(number for (number,) in rows)
 
 
 def fts_expression(query: str) -> str | None:

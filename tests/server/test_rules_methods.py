@@ -184,7 +184,7 @@ async def test_a_new_session(talk: Talk) -> None:
 
 
 async def test_sessions_are_listed_newest_first(talk: Talk) -> None:
-    """agentik/listSessions: by folder, agent and words of the title; in pages; what happens in one makes it newest."""
+    """agentik/listSessions: by folder, agent and words, of messages too; in pages; what happens makes one newest."""
     folder = talk.home / "work" / "many"
     folder.mkdir()
     made = []
@@ -209,6 +209,10 @@ async def test_sessions_are_listed_newest_first(talk: Talk) -> None:
     assert await listed(cwd=str(folder), agentId="modal") == [made[3]]
     assert await listed(cwd=str(folder), query="NÚMERO 5") == [made[5]]
     assert await listed(cwd=str(folder), query="no such words") == []
+    opened = Chat(talk.client, talk.home, folder)
+    await opened.open(made[4])
+    await opened.do("#say something about quokkas")
+    assert await listed(cwd=str(folder), query="quokka") == [made[4]]
     assert await listed(cwd="/nowhere") == []
     await talk.client.request("agentik/renameSession", {"sessionId": made[1], "title": "renamed"})
     assert (await listed(cwd=str(folder)))[0] == made[1]
