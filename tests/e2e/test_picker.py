@@ -134,7 +134,9 @@ def test_agents_are_listed_with_how_to_get_them(editor: Editor) -> None:
     editor.cmd("AgentikAgents")
     lines = picker.lines()
     assert any("Demo agent" in line for line in lines)
-    missing = next(line for line in lines if "not" in line)
+    assert not any("not installed" in line for line in lines)
+    picker.choose("how to get others")
+    missing = next(line for line in picker.lines() if "not installed" in line)
     picker.choose(missing)
     editor.until("a hint", lambda: editor.screen.lines[-1].startswith("agentik: "))
     editor.cmd("AgentikAgents")
@@ -196,3 +198,26 @@ def test_the_quickfix_list_leads_to_messages_and_leaves_the_windows_alone(editor
         assert "message" not in " ".join(editor.windows())
     listed = "return vim.tbl_map(function(b) return vim.fs.basename(b.name) end, vim.fn.getbufinfo({ buflisted = 1 }))"
     assert [name for name in editor.lua(listed) if name] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_every_line_of_a_list_fits_the_screen(open_editor: Callable[..., Editor], width: int) -> None:
+    """With the number that Neovim's own list puts before it; also where letters are two cells wide."""
+    editor = open_editor(env=FAST, width=width)
+    titles = "Übersicht über die 数据库 und alle ihre Sitzungen", "why does the parser fail on a file that is empty?"
+    for number, title in enumerate(titles, 1):
+        editor.cmd("AgentikNew")
+        editor.type(title)
+        editor.wait_event("TurnEnded", number)
+    (editor.home / "a folder with a long name").mkdir()
+    editor.cmd("cd ../a\\ folder\\ with\\ a\\ long\\ name | AgentikNew")
+    editor.until(
+        "the options", lambda: editor.lua("return #(require('agentik').current().session.configOptions or {})")
+    )
+    picker = Picker(editor)
+    for command in ("AgentikSessions agent=demo", "AgentikSearch file", "AgentikAgents", "AgentikOption"):
+        editor.cmd(command)
+        lines = picker.lines()
+        widths = [editor.call("nvim_strwidth", f"{number}: {line}") for number, line in enumerate(lines, 1)]
+        assert max(widths) < width, lines
+        editor.lua("table.remove(Picker.asked, 1).done()")

@@ -180,7 +180,7 @@ function M.choose(current)
     prompt = 'Attach',
     kind = 'agentik.attach',
     format_item = function(choice)
-      return rows.cell(choice.name, math.min(rows.room(), vim.fn.strdisplaywidth(choice.name)))
+      return rows.cell(choice.name, math.min(rows.room(), vim.api.nvim_strwidth(choice.name)))
     end,
   }
   vim.ui.select(M.choices(), options, function(choice)

@@ -23,7 +23,7 @@ local function drawn(chunks)
   local parts, width = {}, 0
   for _, chunk in ipairs(chunks) do
     parts[#parts + 1] = ('%%#Agentik%s#%s'):format(chunk[2], M.escaped(chunk[1]))
-    width = width + vim.fn.strdisplaywidth(chunk[1])
+    width = width + vim.api.nvim_strwidth(chunk[1])
   end
   return table.concat(parts), width
 end
@@ -35,10 +35,10 @@ end
 local function cut(chunks, room)
   local kept = {}
   for _, chunk in ipairs(chunks) do
-    local width = vim.fn.strdisplaywidth(chunk[1])
+    local width = vim.api.nvim_strwidth(chunk[1])
     if width > room then
       local ellipsis = config.icons().ellipsis
-      local length = math.max(room - vim.fn.strdisplaywidth(ellipsis), 0)
+      local length = math.max(room - vim.api.nvim_strwidth(ellipsis), 0)
       table.insert(kept, { vim.fn.strcharpart(chunk[1], 0, length) .. ellipsis, chunk[2] })
       return kept
     end

@@ -189,7 +189,7 @@ local function wrapped(line, buf)
   local parts = { '' }
   for word in line:gmatch('%S+') do
     local longer = parts[#parts] == '' and word or parts[#parts] .. ' ' .. word
-    if vim.fn.strdisplaywidth(longer) > room and parts[#parts] ~= '' then
+    if vim.api.nvim_strwidth(longer) > room and parts[#parts] ~= '' then
       table.insert(parts, word)
     else
       parts[#parts] = longer

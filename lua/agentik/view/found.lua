@@ -51,12 +51,16 @@ local function choose(found, query)
     return match.title
   end, found)
   local width = rows.width(titles, math.max(14, math.floor(rows.room() / 4)))
+  local days = vim.tbl_map(function(match)
+    return rows.day(match.createdAt)
+  end, found)
+  local time = rows.width(days, 10)
   local options = {
     prompt = ('Found for "%s"'):format(query),
     kind = 'agentik.match',
     format_item = function(match)
-      local start = rows.cell(rows.day(match.createdAt), 10) .. '  ' .. rows.cell(match.title, width) .. '  '
-      local room = math.max(20, rows.room() - vim.fn.strdisplaywidth(start))
+      local start = rows.cell(rows.day(match.createdAt), time) .. '  ' .. rows.cell(match.title, width) .. '  '
+      local room = math.max(20, rows.room() - vim.api.nvim_strwidth(start))
       return (start .. rows.cell(match.snippet, room)):gsub('%s+$', '')
     end,
   }

@@ -39,28 +39,49 @@ local function choose(choices, options, use)
   end)
 end
 
---- Asks the server for its agents and lets the person choose one of them.
+---@param agents table[] Agent
 ---@param prompt string
----@param use fun(agent: table) Agent, one that is there
+---@param more? { name: string, run: fun() }
+---@param use fun(agent: table)
+local function choose_agent(agents, prompt, more, use)
+  local choices = vim.tbl_map(function(agent)
+    local note = agent.available and (agent.isDefault and 'default' or '') or agent.reason or 'not installed'
+    return { name = agent.name, description = note, agent = agent }
+  end, agents)
+  table.insert(choices, more)
+  choose(choices, { prompt = prompt, kind = 'agentik.agent' }, function(choice)
+    if choice.run then
+      choice.run()
+    else
+      use(choice.agent)
+    end
+  end)
+end
+
+---@param agent table Agent
+local function say_how_to_get(agent)
+  hub.say(('%s: %s'):format(agent.name, agent.installHint or agent.reason or 'not installed'))
+end
+
+--- Asks the server for its agents and lets the person choose one of those that are there.
+---@param prompt string
+---@param use fun(agent: table) Agent
 function M.agent(prompt, use)
   host.call('listAgents', {}, function(err, result)
     if err then
       hub.say(err.message, vim.log.levels.WARN)
       return
     end
-    local choices = vim.tbl_map(function(agent)
-      local note = agent.available and (agent.isDefault and 'default' or '') or agent.reason or 'not installed'
-      return { name = agent.name, description = note, agent = agent }
-    end, result.agents)
-    choose(choices, { prompt = prompt, kind = 'agentik.agent' }, function(choice)
-      local agent = choice.agent
-      if agent.available then
-        use(agent)
-      else
-        local hint = agent.installHint or agent.reason or 'not installed'
-        hub.say(('%s: %s'):format(agent.name, hint), vim.log.levels.WARN)
-      end
-    end)
+    local there, missing = {}, {}
+    for _, agent in ipairs(result.agents) do
+      table.insert(agent.available and there or missing, agent)
+    end
+    choose_agent(there, prompt, #missing > 0 and {
+      name = ('how to get others (%d) …'):format(#missing),
+      run = function()
+        choose_agent(missing, 'How to get', nil, say_how_to_get)
+      end,
+    } or nil, use)
   end)
 end
 

@@ -2,6 +2,8 @@
 
 local M = {}
 
+local api = vim.api
+
 --- When something was, as short as it can be said: time of today, else the day.
 ---@param milliseconds integer since the epoch
 ---@return string
@@ -11,21 +13,24 @@ function M.day(milliseconds)
   return tostring(os.date(today and '%H:%M' or '%Y-%m-%d', seconds))
 end
 
---- A text of one line, filled up or cut to a width in cells.
+--- A text of one line, filled up or cut to a width in cells. (Not measured by strdisplaywidth(): it counts what the
+--- current window would wrap.)
 ---@param text string
 ---@param width integer
 ---@return string
 function M.cell(text, width)
   text = text:gsub('%s+', ' ')
-  local missing = width - vim.fn.strdisplaywidth(text)
-  if missing >= 0 then
-    return text .. (' '):rep(missing)
+  local taken = api.nvim_strwidth(text)
+  if taken <= width then
+    return text .. (' '):rep(width - taken)
   end
-  local kept = vim.fn.strcharpart(text, 0, width - 1)
-  while vim.fn.strdisplaywidth(kept) > width - 1 do
-    kept = vim.fn.strcharpart(kept, 0, vim.fn.strchars(kept) - 1)
+  local count = math.max(width - 1, 0)
+  local kept = vim.fn.strcharpart(text, 0, count)
+  while count > 0 and api.nvim_strwidth(kept) >= width do
+    count = count - 1
+    kept = vim.fn.strcharpart(text, 0, count)
   end
-  return M.cell(kept .. '…', width)
+  return kept .. '…' .. (' '):rep(width - api.nvim_strwidth(kept) - 1)
 end
 
 --- The width of the widest text, but not more than `most`.
@@ -35,7 +40,7 @@ end
 function M.width(texts, most)
   local width = 0
   for _, text in ipairs(texts) do
-    width = math.max(width, vim.fn.strdisplaywidth(text))
+    width = math.max(width, api.nvim_strwidth(text))
   end
   return math.min(width, most)
 end

@@ -50,32 +50,54 @@ local function state_of(session)
   return table.concat(parts, ', ')
 end
 
---- The columns of these sessions: time, title, agent, folder where it differs, state.
+---@param session table Session
+---@return string
+local function folder_of(session)
+  return vim.fn.fnamemodify(session.cwd, ':~')
+end
+
+---@param session table Session
+---@return string
+local function day_of(session)
+  return rows.day(session.updatedAt)
+end
+
+--- The columns of these sessions: time, title, and where they differ in them, agent and folder; then the state.
 ---@param sessions table[] Session
 ---@return fun(session: table): string
 local function formatter(sessions)
   local current = require('agentik').current()
   local here = vim.fn.getcwd()
-  local elsewhere = vim.iter(sessions):any(function(session)
+  local first = sessions[1]
+  local columns = { { day_of, 10 } }
+  local function differs(from)
+    return vim.iter(sessions):any(from)
+  end
+  local title = { title_of, 60 }
+  table.insert(columns, title)
+  if differs(function(session)
+    return session.agentId ~= first.agentId
+  end) then
+    table.insert(columns, { agent_of, 16 })
+  end
+  if differs(function(session)
     return session.cwd ~= here
-  end)
-  local agent = rows.width(vim.tbl_map(agent_of, sessions), 16)
-  local folders = vim.tbl_map(function(session)
-    return vim.fn.fnamemodify(session.cwd, ':~')
-  end, sessions)
-  local folder = elsewhere and rows.width(folders, math.floor(rows.room() / 4)) or 0
-  local states = rows.width(vim.tbl_map(state_of, sessions), 26)
-  local fixed = 2 + 10 + 2 + agent + 2 + (elsewhere and folder + 2 or 0) + states
-  local title = math.max(16, math.min(rows.width(vim.tbl_map(title_of, sessions), 60), rows.room() - fixed))
+  end) then
+    table.insert(columns, { folder_of, math.floor(rows.room() / 4) })
+  end
+  table.insert(columns, { state_of, 26 })
+  local taken = #'* '
+  for _, column in ipairs(columns) do
+    column[2] = rows.width(vim.tbl_map(column[1], sessions), column[2])
+    taken = taken + (column == title and 0 or column[2]) + #'  '
+  end
+  title[2] = math.max(14, math.min(title[2], rows.room() - taken))
   return function(session)
-    local parts = { rows.cell(rows.day(session.updatedAt), 10), rows.cell(title_of(session), title) }
-    table.insert(parts, rows.cell(agent_of(session), agent))
-    if elsewhere then
-      table.insert(parts, rows.cell(vim.fn.fnamemodify(session.cwd, ':~'), folder))
-    end
-    table.insert(parts, state_of(session))
+    local cells = vim.tbl_map(function(column)
+      return rows.cell(column[1](session), column[2])
+    end, columns)
     local mark = current and current.session_id == session.sessionId and '* ' or '  '
-    return (mark .. table.concat(parts, '  ')):gsub('%s+$', '')
+    return (mark .. table.concat(cells, '  ')):gsub('%s+$', '')
   end
 end
 
