@@ -8,6 +8,7 @@ local HISTORY = 200
 ---@class (exact) agentik.StoredDraft
 ---@field text string
 ---@field attachments? agentik.Attachment[]
+---@field sending? agentik.Sending[] not acknowledged
 
 local folder = vim.fn.stdpath('state') .. '/agentik'
 ---@type string[]?
@@ -52,7 +53,7 @@ end
 ---@param known? string
 ---@return string
 function M.save(session_id, draft, known)
-  local empty = draft.text == '' and #(draft.attachments or {}) == 0
+  local empty = draft.text == '' and #(draft.attachments or {}) == 0 and #(draft.sending or {}) == 0
   local text = empty and '' or vim.json.encode(draft)
   if text == (known or '') then
     return text

@@ -40,6 +40,21 @@ function M.log(text)
   end
 end
 
+--- A function for autocommands, keys and timers: a bug in it goes to the log with its traceback, and one line tells of
+--- it. Left to Neovim it would be many lines, and those stop everything until the person presses a key.
+---@generic F: function
+---@param callback F
+---@return F
+function M.guard(callback)
+  return function(...)
+    local ok, problem = xpcall(callback, debug.traceback, ...)
+    if not ok then
+      M.log(problem)
+      M.say('this should not have happened, see :AgentikLog', vim.log.levels.ERROR)
+    end
+  end
+end
+
 --- What was logged in this Neovim, oldest first.
 ---@return string[]
 function M.logged()
@@ -56,7 +71,7 @@ local function speak()
   -- Two lines, or one that is too long, would raise the hit-enter prompt, which stops everything.
   local room = math.max(vim.v.echospace - #'agentik: ' - #more, 20)
   local text = last[1]
-  if vim.fn.strdisplaywidth(text) > room then
+  if vim.api.nvim_strwidth(text) > room then
     text = vim.fn.strcharpart(text, 0, room - 1) .. '…'
   end
   vim.cmd('redraw')

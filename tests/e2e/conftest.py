@@ -23,10 +23,12 @@ def open_editor(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Call
 
     yield make
     failed = request.node.stash.get(FAILED, False)
+    bugs = [bug for editor in editors for bug in editor.bugs()]
     for editor in editors:
-        if failed:
+        if failed or bugs:
             print(editor.report())
         editor.close()
+    assert not bugs
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +60,13 @@ def share_editor(
         return kept_editors[key]
 
     yield make
-    if request.node.stash.get(FAILED, False):
+    bugs = [bug for key in used for bug in kept_editors[key].bugs()]
+    if bugs or request.node.stash.get(FAILED, False):
         for key in used:
             editor = kept_editors.pop(key)
             print(editor.report())
             editor.close()
+    assert not bugs
 
 
 @pytest.fixture

@@ -233,6 +233,14 @@ class Editor:
             parts += [f"-- {path.name} --", *path.read_text(errors="replace").splitlines()[-60:]]
         return "\n".join(parts)
 
+    def bugs(self) -> list[str]:
+        """Lines of the plugin's log with the traceback of an error of ours; none when Neovim is gone or waits."""
+        try:
+            log = self.call("nvim_exec_lua", "return require('agentik.hub').logged()", [], timeout_s=3)
+        except (NvimFault, NvimGone, TimeoutError):
+            return []
+        return [line for line in log if "traceback" in line.lower()]
+
     def start_afresh(self) -> None:
         """As new: one empty window, no event, a new session of the demo agent, hidden. What ran before is stopped."""
         self.lua(FRESH)

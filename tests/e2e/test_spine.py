@@ -194,3 +194,29 @@ def test_the_next_text_never_mixes_with_the_one_on_its_way(fast: Editor) -> None
     assert fast.chat.count("\nfirst\n") == 1
     assert fast.chat.count("\nsecond\n") == 1
     assert fast.compose == "third"
+
+
+@pytest.mark.parametrize("server", [signal.SIGKILL, signal.SIGCONT])
+def test_a_message_on_its_way_when_neovim_is_killed_arrives_once(
+    open_editor: Callable[..., Editor], server: signal.Signals
+) -> None:
+    """B4, B60: whether the server had it or not; what was written after it is still the draft."""
+    editor = open_editor(env=FAST)
+    editor.type("before")
+    editor.wait_event("TurnEnded")
+    pid = editor.server_pid()
+    os.kill(pid, signal.SIGSTOP)
+    editor.type("precious")
+    editor.keys("idraft<Esc>")
+    drafts = editor.home / "state" / "nvim" / "agentik" / "drafts"
+    editor.until("a draft on disk", lambda: '"draft"' in "".join(path.read_text() for path in drafts.glob("*.json")))
+    os.kill(editor.pid, signal.SIGKILL)
+    editor.close()
+    os.kill(pid, server)
+    again = open_editor(env=FAST)
+    again.cmd("AgentikToggle")
+    again.wait_chat("\nprecious\n")
+    again.until("the answer", lambda: again.chat.count("It begins with:") == 2)
+    assert again.chat.count("\nprecious\n") == 1
+    assert again.compose == "draft"
+    assert again.waiting == []

@@ -18,6 +18,8 @@ local HINT = api.nvim_create_namespace('agentik.compose.hint')
 ---@class (exact) agentik.Sending
 ---@field text string
 ---@field attachments agentik.Attachment[]
+---@field now? boolean
+---@field messageId string
 ---@field since integer uv.now()
 
 ---@class (exact) agentik.Draft
@@ -70,20 +72,6 @@ function M.add_text(current, text)
   M.set_text(current, old == '' and text or old .. '\n' .. text)
 end
 
---- The text with what is on its way to the server before it: what is kept over a crash.
----@param current agentik.Conversation
----@return string
-local function unacknowledged(current)
-  local texts = vim.tbl_map(function(sending)
-    return sending.text
-  end, M.draft(current).sending)
-  local text = M.text(current)
-  if text ~= '' or #texts == 0 then
-    table.insert(texts, text)
-  end
-  return table.concat(texts, '\n')
-end
-
 --- Puts a text that was refused back, above what was typed meanwhile.
 ---@param current agentik.Conversation
 ---@param text string
@@ -116,7 +104,7 @@ end
 
 --- Sends a message to the conversation's session, with the files that its text mentions. Draws nothing.
 ---@param current agentik.Conversation
----@param message { text: string, attachments?: agentik.Attachment[], now?: boolean }
+---@param message { text: string, attachments?: agentik.Attachment[], now?: boolean, messageId?: string }
 ---@param answer agentik.Answer
 function M.submit(current, message, answer)
   local attachments = vim.list_slice(message.attachments or {})
@@ -129,7 +117,7 @@ function M.submit(current, message, answer)
     end
     host.send({
       sessionId = current.session_id,
-      messageId = uuid(),
+      messageId = message.messageId or uuid(),
       text = message.text,
       attachments = #attachments > 0 and attachments or nil,
       kind = kind_of(current, message.text),
@@ -158,6 +146,16 @@ local function settled(current, sending, err)
   hub.emit('draft', current)
 end
 
+---@param current agentik.Conversation
+---@param sending agentik.Sending
+local function dispatch(current, sending)
+  table.insert(M.draft(current).sending, sending)
+  M.submit(current, sending, function(err)
+    settled(current, sending, err)
+  end)
+  hub.emit('draft', current)
+end
+
 --- Sends what stands in the compose buffer, with its attachments. The buffer is free for the next text at once; what
 --- is refused comes back.
 ---@param current agentik.Conversation
@@ -171,15 +169,11 @@ function M.send(current, now)
   end
   draft.browsed = nil
   ---@type agentik.Sending
-  local sending = { text = text, attachments = attachments, since = vim.uv.now() }
-  table.insert(draft.sending, sending)
+  local sending = { text = text, attachments = attachments, now = now, messageId = uuid(), since = vim.uv.now() }
   draft.attachments = {}
   M.set_text(current, '')
+  dispatch(current, sending)
   M.save(current)
-  M.submit(current, { text = text, attachments = attachments, now = now }, function(err)
-    settled(current, sending, err)
-  end)
-  hub.emit('draft', current)
 end
 
 --- Sends a text that does not stand in the compose buffer; refused, it is put there.
@@ -274,13 +268,18 @@ function M.save(current)
     return
   end
   local draft = M.draft(current)
-  local stored = { text = unacknowledged(current), attachments = draft.attachments }
+  local stored = { text = M.text(current), attachments = draft.attachments, sending = draft.sending }
   draft.saved = drafts.save(current.session_id, stored, draft.saved)
 end
 
+--- Takes the draft up again, and what was on its way when Neovim ended: the server knows the id of what it has, so
+--- that it arrives once (B4).
 ---@param current agentik.Conversation
 local function restore(current)
   local stored = drafts.load(current.session_id)
+  for _, sending in ipairs(stored and stored.sending or {}) do
+    dispatch(current, vim.tbl_extend('force', sending, { since = vim.uv.now() }))
+  end
   if stored and M.text(current) == '' and #M.draft(current).attachments == 0 then
     M.draft(current).attachments = stored.attachments or {}
     M.set_text(current, stored.text or '')
@@ -356,16 +355,16 @@ local function create(current)
   api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, {
     group = group,
     buffer = buf,
-    callback = function()
+    callback = hub.guard(function()
       M.changed(current)
-    end,
+    end),
   })
   api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave', 'CursorHoldI', 'CursorHold' }, {
     group = group,
     buffer = buf,
-    callback = function()
+    callback = hub.guard(function()
       M.save(current)
-    end,
+    end),
   })
   M.changed(current)
 end
@@ -407,11 +406,11 @@ end
 
 api.nvim_create_autocmd({ 'VimLeavePre', 'FocusLost' }, {
   group = api.nvim_create_augroup('agentik.compose', {}),
-  callback = function()
+  callback = hub.guard(function()
     for _, current in ipairs(conversation.all()) do
       M.save(current)
     end
-  end,
+  end),
 })
 
 hub.on('conversation', create)

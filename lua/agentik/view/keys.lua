@@ -1,6 +1,7 @@
 --- Keys of our own buffers: buffer-local, from the options, each with a description. No global map is ever made.
 
 local config = require('agentik.config')
+local hub = require('agentik.hub')
 
 local M = {}
 
@@ -16,7 +17,7 @@ function M.set(buf, view, actions)
     for _, mode in ipairs(action and mapping.mode or {}) do
       -- Not vim.keymap.set(): there are fifty of them in the command that opens the chat.
       vim.api.nvim_buf_set_keymap(buf, mode, mapping.lhs, '', {
-        callback = action,
+        callback = hub.guard(action),
         noremap = true,
         nowait = true,
         silent = true,
@@ -44,12 +45,12 @@ local function help_lines(views)
   local lines, width = {}, 0
   for _, view in ipairs(views) do
     for _, mapping in ipairs(config.mappings(view)) do
-      width = math.max(width, vim.fn.strdisplaywidth(mapping.lhs))
+      width = math.max(width, vim.api.nvim_strwidth(mapping.lhs))
     end
   end
   for _, view in ipairs(views) do
     for _, mapping in ipairs(config.mappings(view)) do
-      local pad = (' '):rep(width - vim.fn.strdisplaywidth(mapping.lhs))
+      local pad = (' '):rep(width - vim.api.nvim_strwidth(mapping.lhs))
       local modes = table.concat(mapping.mode, ' ')
       table.insert(lines, (' %s%s  %-3s  %s '):format(mapping.lhs, pad, modes, mapping.desc))
     end
@@ -67,7 +68,7 @@ function M.help(views)
   vim.bo[buf].bufhidden = 'wipe'
   local width = 20
   for _, line in ipairs(lines) do
-    width = math.max(width, vim.fn.strdisplaywidth(line))
+    width = math.max(width, vim.api.nvim_strwidth(line))
   end
   width = math.min(width, vim.o.columns - 4)
   local height = math.min(#lines, vim.o.lines - 6)

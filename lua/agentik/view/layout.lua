@@ -264,15 +264,15 @@ local group = api.nvim_create_augroup('agentik.layout', {})
 
 api.nvim_create_autocmd('WinClosed', {
   group = group,
-  callback = function(event)
+  callback = hub.guard(function(event)
     on_closed(tonumber(event.match) or 0)
-  end,
+  end),
 })
 
 -- `:edit!` and its like put a file into one of our windows all the same: then it is the person's.
 api.nvim_create_autocmd('BufWinEnter', {
   group = group,
-  callback = function(event)
+  callback = hub.guard(function(event)
     local win = api.nvim_get_current_win()
     local layout, part = M.of_window(win)
     if layout and part and api.nvim_win_get_buf(win) == event.buf and event.buf ~= layout.conversation.bufs[part] then
@@ -283,39 +283,39 @@ api.nvim_create_autocmd('BufWinEnter', {
         repair(layout, part)
       end)
     end
-  end,
+  end),
 })
 
-api.nvim_create_autocmd('QuitPre', { group = group, callback = on_quit })
+api.nvim_create_autocmd('QuitPre', { group = group, callback = hub.guard(on_quit) })
 
 api.nvim_create_autocmd('WinEnter', {
   group = group,
-  callback = function()
+  callback = hub.guard(function()
     local layout = M.of_window(api.nvim_get_current_win())
     if layout then
       conversation.used(layout.conversation)
     end
-  end,
+  end),
 })
 
 api.nvim_create_autocmd('VimResized', {
   group = group,
-  callback = function()
+  callback = hub.guard(function()
     for _, layout in ipairs(M.all()) do
       M.fit(layout)
     end
-  end,
+  end),
 })
 
 api.nvim_create_autocmd('TabClosed', {
   group = group,
-  callback = function()
+  callback = hub.guard(function()
     for tab in pairs(layouts) do
       if not api.nvim_tabpage_is_valid(tab) then
         layouts[tab] = nil
       end
     end
-  end,
+  end),
 })
 
 ---@param current agentik.Conversation

@@ -380,7 +380,7 @@ end
 local function listen(current, buf)
   local group = api.nvim_create_augroup(('agentik.pending.%d'):format(current.key), {})
   local function on(events, callback)
-    api.nvim_create_autocmd(events, { group = group, buffer = buf, callback = callback })
+    api.nvim_create_autocmd(events, { group = group, buffer = buf, callback = hub.guard(callback) })
   end
   on({ 'TextChanged', 'InsertLeave' }, function()
     consider(current)
