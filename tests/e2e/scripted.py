@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from tests.e2e.kit import ROOT, Editor
@@ -15,6 +16,18 @@ def options(more: str = "", **scenario: Any) -> str:
     """What setup() is given: the scripted agent, and `more` (Lua)."""
     agent = f"{{ name = 'Scripted', command = {json.dumps(sys.executable)}, args = {{ {_arguments(scenario)} }} }}"
     return f"{{ agent = 'scripted', settings = {{ agents = {{ scripted = {agent} }} }}, {more} }}"
+
+
+def fresh(share_editor: Callable[..., Editor], more: str = "", **arguments: Any) -> Editor:
+    """A shared editor with a new session of the scripted agent, hidden."""
+    editor = share_editor(options=options(more), **arguments)
+    previous = editor.state("session_id")
+    editor.lua("require('agentik').new('scripted')")
+    editor.until("a session of the scripted agent", lambda: editor.state("session_id") not in {None, previous})
+    editor.lua("require('agentik').close()")
+    editor.lua("vim.fn.setqflist({})")
+    editor.events.clear()
+    return editor
 
 
 def _arguments(scenario: dict[str, Any]) -> str:

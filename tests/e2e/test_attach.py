@@ -21,15 +21,24 @@ vim.diagnostic.set(vim.api.nvim_create_namespace('test'), 0, {
 """
 
 
-@pytest.fixture
-def editor(open_editor: Callable[..., Editor]) -> Editor:
-    return open_editor(env=FAST)
+pytestmark = pytest.mark.xdist_group("e2e-attach")
 
 
 @pytest.fixture
-def source(editor: Editor, tmp_path: Path) -> Path:
+def editor(share_editor: Callable[..., Editor]) -> Editor:
+    editor = share_editor(env=FAST)
+    editor.lua("vim.fn.setqflist({})")
+    return editor
+
+
+@pytest.fixture
+def source(editor: Editor) -> Path:
     """A file of five lines that is open, unsaved, with diagnostics, a quickfix list and a selection."""
-    path = tmp_path / "project" / "parse.py"
+    return opened(editor)
+
+
+def opened(editor: Editor) -> Path:
+    path = editor.home / "project" / "parse.py"
     path.write_text("one\ntwo\nthree\nfour\nfive\n")
     (path.parent / "other.py").write_text("x = 1\n")
     editor.cmd("edit other.py | edit parse.py")
@@ -114,7 +123,9 @@ def test_another_buffer_and_a_file_by_name(editor: Editor, source: Path) -> None
     editor.wait_screen("there is no file")
 
 
-def test_the_changes_in_git_are_attached(editor: Editor, source: Path) -> None:
+def test_the_changes_in_git_are_attached(open_editor: Callable[..., Editor]) -> None:
+    editor = open_editor(env=FAST)
+    source = opened(editor)
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
     for command in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "x"]):
         subprocess.run(["git", *command], cwd=source.parent, check=True)
@@ -150,7 +161,9 @@ def test_a_mentioned_file_goes_along_as_it_stands_when_sent(editor: Editor, sour
     editor.wait_chat("look at @parse.py, @other.py and @nothing.py\nparse.py")
 
 
-def test_files_and_commands_are_completed_while_typing(editor: Editor, source: Path) -> None:
+def test_files_and_commands_are_completed_while_typing(open_editor: Callable[..., Editor]) -> None:
+    editor = open_editor(env=FAST)
+    opened(editor)
     editor.type("hello")
     editor.wait_event("TurnEnded")
     editor.lua("require('agentik').compose()")

@@ -318,7 +318,7 @@ def test_a_touched_key_talks_until_silence(editor: Editor, server: Server) -> No
 # Looks
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_how_it_looks(open_editor: Callable[..., Editor], width: int) -> None:
     editor = open_editor(env=FAST, width=width, height=16)
     server = Server(editor)
@@ -328,7 +328,7 @@ def test_how_it_looks(open_editor: Callable[..., Editor], width: int) -> None:
     server.tell("Partial", text="and add a test for the empty file", stable="and add a test")
     server.tell("Level", level=0.6)
     editor.wait_screen("▮▮▮▮▮▯▯▯")
-    editor.snapshot(f"dictation_{width}")
+    editor.snapshot(f"dictation-{width}")
 
 
 def test_how_it_looks_in_ascii_while_the_model_is_loaded(open_editor: Callable[..., Editor]) -> None:
@@ -338,4 +338,4 @@ def test_how_it_looks_in_ascii_while_the_model_is_loaded(open_editor: Callable[.
     server.tell("State", state="loading")
     server.tell("Level", level=0.3)
     editor.wait_screen("O ##------ loading the speech model")
-    editor.snapshot("dictation_loading_ascii")
+    editor.snapshot("dictation-loading-ascii")

@@ -19,9 +19,12 @@ OPTIONS = [
 ]
 
 
+pytestmark = pytest.mark.xdist_group("e2e-diff")
+
+
 @pytest.fixture
-def editor(open_editor: Callable[..., Editor]) -> Editor:
-    return open_editor(options=scripted.options(), width=120)
+def editor(share_editor: Callable[..., Editor]) -> Editor:
+    return scripted.fresh(share_editor, width=120, height=24)
 
 
 @pytest.fixture
@@ -289,9 +292,10 @@ PARSE = "import os\n\n\ndef parse(text):\n    return text.split()\n\n\ndef main(
 TYPED = 'def parse(text: str) -> list[str]:\n    """The words."""\n'
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_how_a_request_for_two_files_looks(open_editor: Callable[..., Editor], width: int) -> None:
-    editor = open_editor(options=scripted.options(), width=width, height=24)
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_how_a_request_for_two_files_looks(share_editor: Callable[..., Editor], width: int) -> None:
+    editor = scripted.fresh(share_editor, width=width, height=24)
+    editor.cmd("set showtabline=0 laststatus=3 noruler")
     project = editor.home / "project"
     (project / "a.py").write_text(PARSE)
     test = "from a import parse\n\n\ndef test_parse():\n    assert parse('a b') == ['a', 'b']\n"
@@ -299,4 +303,4 @@ def test_how_a_request_for_two_files_looks(open_editor: Callable[..., Editor], w
     request(editor, change, scripted.diff(project / "tests/test_a.py", test))
     open_diff(editor)
     editor.wait_screen("Edit files (1/2)")
-    editor.snapshot(f"diff_{width}")
+    editor.snapshot(f"diff-{width}")

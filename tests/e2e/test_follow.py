@@ -10,10 +10,12 @@ import pytest
 from tests.e2e import scripted
 from tests.e2e.kit import Editor
 
+pytestmark = pytest.mark.xdist_group("e2e-follow")
+
 
 @pytest.fixture
-def editor(open_editor: Callable[..., Editor]) -> Editor:
-    return open_editor(options=scripted.options("follow = true"))
+def editor(share_editor: Callable[..., Editor]) -> Editor:
+    return scripted.fresh(share_editor, "follow = true")
 
 
 @pytest.fixture
