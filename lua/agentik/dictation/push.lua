@@ -2,6 +2,8 @@
 --- held repeats, and when the repeating ends, it came up. A key that was only touched talks until the next key, or
 --- until the person falls silent. Must not know what talking is.
 
+local hub = require('agentik.hub')
+
 local M = {}
 
 local NS = vim.api.nvim_create_namespace('agentik.push')
@@ -43,12 +45,12 @@ local function on_key(_, typed)
     return
   end
   local before = presses
-  vim.schedule(function()
+  vim.schedule(hub.guard(function()
     -- Our own key has been counted by now.
     if push and presses == before then
       stop()
     end
-  end)
+  end))
 end
 
 ---@param now integer
@@ -60,7 +62,7 @@ local function again(now)
     return
   end
   push.held = true
-  timer:start(RELEASED_AFTER_MS, 0, vim.schedule_wrap(stop))
+  timer:start(RELEASED_AFTER_MS, 0, vim.schedule_wrap(hub.guard(stop)))
 end
 
 --- The key goes down, or repeats.

@@ -298,16 +298,14 @@ end)
 -- The microphone is open only in sight.
 api.nvim_create_autocmd({ 'WinClosed', 'TabEnter', 'BufWinEnter' }, {
   group = api.nvim_create_augroup('agentik.dictation', {}),
-  callback = function()
-    vim.schedule(function()
-      if live and not layout.is_visible(live.current) then
-        M.stop()
-      end
-    end)
-  end,
+  callback = vim.schedule_wrap(hub.guard(function()
+    if live and not layout.is_visible(live.current) then
+      M.stop()
+    end
+  end)),
 })
 
-api.nvim_create_autocmd('VimSuspend', { group = 'agentik.dictation', callback = M.stop })
+api.nvim_create_autocmd('VimSuspend', { group = 'agentik.dictation', callback = hub.guard(M.stop) })
 
 local WORDS = {
   starting = 'starting',

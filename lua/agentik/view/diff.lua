@@ -369,9 +369,9 @@ api.nvim_create_autocmd('WinClosed', {
     local win = tonumber(event.match)
     for _, view in ipairs(vim.list_slice(views)) do
       if not view.closing and (view.wins.before == win or view.wins.after == win) then
-        vim.schedule(function()
+        vim.schedule(hub.guard(function()
           close(view) -- `:q` in one of them is meant for both
-        end)
+        end))
       end
     end
   end,

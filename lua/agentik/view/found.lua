@@ -134,9 +134,9 @@ api.nvim_create_autocmd('BufReadCmd', {
     vim.bo[event.buf].buftype = 'nofile'
     vim.bo[event.buf].buflisted = false
     if session_id then
-      vim.schedule(function()
+      vim.schedule(hub.guard(function()
         visit(event.buf, session_id, message_id)
-      end)
+      end))
     end
   end,
 })
