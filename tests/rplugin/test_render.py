@@ -327,6 +327,20 @@ def test_a_redraw_is_written_from_top_to_bottom(steps: list[Any]) -> None:
         assert patch["at"] < len(lines)
 
 
+def test_the_first_line_says_that_there_are_older_messages() -> None:
+    """Also in the first drawing, which leaves it for last; it goes when the oldest message is there."""
+    editing = Editing()
+    editing.step("put", 1, "agent", "one", "complete")
+    editing.document.older(True)
+    editing.buffer.apply(editing.document.redraw(room=1))
+    editing.buffer.apply(editing.document.take(room=1))
+    assert editing.buffer.lines[0].startswith("older messages")
+    assert editing.buffer.lines[1:] == ["", "one"]
+    editing.document.older(False)
+    editing.buffer.apply(editing.document.take())
+    assert editing.buffer.lines == ["Agent  14:02", "one"]
+
+
 def test_old_messages_come_after_the_newest_a_frame_at_a_time() -> None:
     """One patch of text a frame, however many messages it holds, and never more than there is room for."""
     messages = {f"m{n}": message(text="x" * 100, message_id=f"m{n}", seq=n) for n in range(100)}

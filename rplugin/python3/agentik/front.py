@@ -156,12 +156,13 @@ class Front:
         if watched is None:
             await self._linked().start()
             watched = self._watched.setdefault(session_id, Watched(session_id, self._scene({})))
-        if watched.mirror.revision is None:
-            try:
-                await self._load(watched, self._request)
-            except RpcError:
-                self._watched.pop(session_id, None)
-                raise
+        async with watched.opening:
+            if watched.mirror.revision is None:
+                try:
+                    await self._load(watched, self._request)
+                except RpcError:
+                    self._watched.pop(session_id, None)
+                    raise
         return watched.mirror.session
 
     def _scene(self, session: dict[str, Any]) -> Scene:
@@ -234,6 +235,7 @@ class Front:
         return [diff for tool in done for diff in tool.get("diffs") or ()]
 
     async def _reach(self, session_id: str, message_id: str) -> bool:
+        await self._watch(session_id)  # it may be on its way: a found message opens its session and is gone to at once
         watched = self._watched.get(session_id)
         if watched is None:
             return False

@@ -26,6 +26,8 @@ class Watched:
         self.document = Document(scene, self.mirror.messages)
         self.turn: dict[str, Any] | None = None
         """{ turnId, startedAt (milliseconds since the epoch) } while a turn runs."""
+        self.opening = asyncio.Lock()
+        """Held by whoever asks for the newest page."""
         self.paging = asyncio.Lock()
         """Held by whoever loads older messages."""
         self._stale = set(PARTS)

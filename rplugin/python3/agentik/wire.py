@@ -81,7 +81,8 @@ class Decoder:
                 position = end + 4
             if len(self._buffer) - position < self._need:
                 break
-            body = bytes(self._buffer[position : position + self._need])
+            with memoryview(self._buffer) as view:
+                body = bytes(view[position : position + self._need])  # a message of megabytes is copied once
             position += self._need
             self._need = -1
             try:

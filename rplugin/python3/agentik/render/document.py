@@ -21,9 +21,9 @@ from agentik.render.marks import Marks
 Key = tuple[int, str]
 Patch = dict[str, Any]
 
-_TOP: Key = (-(1 << 62), "")
-_ASKS = 1 << 62
 _MORE, _ASK = "more", "ask"
+_TOP: Key = (-(1 << 62), _MORE)
+_ASKS = 1 << 62
 _TOOL_SIZE = 1000
 _DRAW: Mapping[str, Callable[[Message, Lead, Scene], Drawing]] = {
     "user": blocks.draw_user,
