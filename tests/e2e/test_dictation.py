@@ -331,6 +331,13 @@ def test_how_it_looks(open_editor: Callable[..., Editor], width: int) -> None:
     editor.snapshot(f"dictation-{width}")
 
 
+def test_the_download_of_a_model_shows_how_far_it_is(editor: Editor, server: Server) -> None:
+    server.start()
+    server.tell("State", state="loading")
+    editor.lua(TELL, "progress", {"kind": "report", "message": "downloading the speech model base", "percentage": 34})
+    editor.wait_screen("downloading the speech model")
+
+
 def test_how_it_looks_in_ascii_while_the_model_is_loaded(open_editor: Callable[..., Editor]) -> None:
     editor = open_editor(env=FAST, width=80, height=16, options="{ icons = 'ascii' }")
     server = Server(editor)

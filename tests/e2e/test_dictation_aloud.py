@@ -42,6 +42,7 @@ def test_spoken_sentences_about_code_reach_the_agent(
     editor.cmd("edit pages.py")
     editor.cmd("AgentikDictate")
     editor.wait_screen("listening")
+    editor.wait_event("Progress")  # of the model
     for number, sentence in enumerate((FIRST, SECOND), 1):
         said = write_wav(tmp_path / f"{number}.wav", say(sentence.spoken))
         speaking = shared_virtual_microphone.speak(said)

@@ -24,6 +24,7 @@ local NOTHING_SAID_MS = 10000
 ---@field id? string nil until the server has begun
 ---@field state 'starting'|'loading'|'listening'|'speech'|'transcribing'|'finishing'
 ---@field level number 0 to 1
+---@field loading? string how far the model is loaded
 ---@field partial string
 ---@field stable string begin of `partial` that will hardly change
 ---@field said boolean something was heard
@@ -283,6 +284,13 @@ hub.on('event', function(name, params)
   end
 end)
 
+hub.on('event', function(name, params)
+  if name == 'progress' and live and params.kind == 'report' then
+    live.loading = params.percentage and ('%s %d %%'):format(params.message, params.percentage) or params.message
+    hub.emit('level', live.current)
+  end
+end)
+
 hub.on('host', function(state)
   if live and state ~= 'ready' then
     finish(live, 'dictation ended, because the server did; what was written is kept', vim.log.levels.ERROR)
@@ -326,10 +334,11 @@ function M.bar(current)
   local icons = config.icons()
   local filled = live.state == 'finishing' and 0 or math.floor(live.level * METER + 0.5)
   local meter = icons.meter_on:rep(filled) .. icons.meter_off:rep(METER - filled)
+  local text = live.state == 'loading' and live.loading or WORDS[live.state]
   return {
     { (' %s '):format(icons.microphone), 'DictationBar' },
     { meter, 'DictationBar' },
-    { (' %s '):format(WORDS[live.state]), 'BarBusy' },
+    { (' %s '):format(text), 'BarBusy' },
   }
 end
 

@@ -288,7 +288,9 @@ class Front:
         self._event("serverDown", {"detail": detail, "restarts": restarts})
 
     def asked(self, method: str, params: wire.Raw) -> Awaitable[Any] | None:
-        """The server's questions about open files are answered by Lua."""
+        """The server's questions about open files are answered by Lua; progress may always be shown."""
+        if method == "window/workDoneProgress/create":
+            return _yes()
         name = BUFFERS.get(method)
         if name is None:
             return None
@@ -301,6 +303,9 @@ class Front:
                 self._absorb(watched, watched.mirror.grow(token))
             return
         news = wire.decode(params) or {}
+        if method == "$/progress":
+            self._event("progress", news["value"])
+            return
         session_id = str(news.get("sessionId") or (news.get("session") or {}).get("sessionId"))
         if watched := self._watched.get(session_id):
             self._heard(watched, method, news)
@@ -351,6 +356,10 @@ class Front:
         """Neovim names the sessions whose buffer is not what the document thinks."""
         for session_id in answer or ():
             self.redraw(session_id)
+
+
+async def _yes() -> None:
+    """The answer to a request that wants nothing but one."""
 
 
 def _time_of_day(milliseconds: int) -> str:

@@ -153,7 +153,7 @@ class Link:
                 "processId": os.getpid(),
                 "clientInfo": {"name": "agentik.nvim"},
                 "rootUri": None,
-                "capabilities": {},
+                "capabilities": {"window": {"workDoneProgress": True}},
                 "initializationOptions": self._options,
             },
         )
