@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.e2e.kit import ROOT, Editor
@@ -12,9 +13,10 @@ from tests.e2e.kit import ROOT, Editor
 AGENT = ROOT / "tests/agents/scripted.py"
 
 
-def options(more: str = "", **scenario: Any) -> str:
-    """What setup() is given: the scripted agent, and `more` (Lua)."""
-    agent = f"{{ name = 'Scripted', command = {json.dumps(sys.executable)}, args = {{ {_arguments(scenario)} }} }}"
+def options(more: str = "", program: Path = AGENT, **scenario: Any) -> str:
+    """What setup() is given: the scripted agent, or another `program` like it, and `more` (Lua)."""
+    arguments = _arguments(program, scenario)
+    agent = f"{{ name = 'Scripted', command = {json.dumps(sys.executable)}, args = {{ {arguments} }} }}"
     return f"{{ agent = 'scripted', settings = {{ agents = {{ scripted = {agent} }} }}, {more} }}"
 
 
@@ -30,8 +32,8 @@ def fresh(share_editor: Callable[..., Editor], more: str = "", **arguments: Any)
     return editor
 
 
-def _arguments(scenario: dict[str, Any]) -> str:
-    arguments = [str(AGENT), *(["--scenario", json.dumps(scenario)] if scenario else [])]
+def _arguments(program: Path, scenario: dict[str, Any]) -> str:
+    arguments = [str(program), *(["--scenario", json.dumps(scenario)] if scenario else [])]
     return ", ".join(json.dumps(argument) for argument in arguments)
 
 

@@ -9,7 +9,9 @@ import pytest
 from tests.e2e import scripted
 from tests.e2e.choosing import Picker
 from tests.e2e.driving import FAST
-from tests.e2e.kit import Editor
+from tests.e2e.kit import ROOT, Editor
+
+FORKING = ROOT / "tests/e2e/forking_agent.py"
 
 
 @pytest.fixture
@@ -127,6 +129,33 @@ def test_an_agent_that_cannot_fork_says_so_in_one_line(editor: Editor) -> None:
     editor.wait_event("TurnEnded")
     editor.cmd("AgentikFork")
     editor.until("the refusal", lambda: "fork" in editor.screen.lines[-1])
+
+
+def test_a_fork_goes_on_and_the_first_session_stays(open_editor: Callable[..., Editor]) -> None:
+    editor = open_editor(options=scripted.options(program=FORKING))
+    scripted.play(editor, "hello")
+    first = session_id(editor)
+    editor.cmd("AgentikFork")
+    editor.until("another session", lambda: session_id(editor) != first)
+    editor.wait_chat("hello")
+    scripted.play(editor, "only in the fork", turn=2)
+    assert "only in the fork" in editor.chat
+    picker = Picker(editor)
+    editor.cmd("AgentikSessions")
+    assert len(picker.lines()) == 2
+
+
+def test_sessions_that_only_the_agent_knows_are_taken_over(open_editor: Callable[..., Editor]) -> None:
+    editor = open_editor(options=scripted.options(program=FORKING))
+    scripted.play(editor, "hello")
+    picker = Picker(editor)
+    editor.cmd("AgentikImport")
+    (line,) = picker.lines()
+    assert "Begun in a terminal" in line
+    picker.choose("Begun in a terminal")
+    editor.wait_chat("replayed 1")
+    editor.cmd("AgentikImport scripted")
+    editor.wait_screen("no further sessions of this folder")
 
 
 def test_agents_are_listed_with_how_to_get_them(editor: Editor) -> None:
