@@ -153,8 +153,9 @@ end
 
 --- Adds an attachment to the next message; without one, asks which.
 ---@param attachment? agentik.Attachment
-function M.attach(attachment)
-  local current = current_or_new()
+---@param current? agentik.Conversation left out: the one that is shown, or a new one
+function M.attach(attachment, current)
+  current = current or current_or_new()
   if attachment then
     M.show(current, false)
     require('agentik.view.compose').attach(current, attachment)

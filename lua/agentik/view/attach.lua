@@ -1,7 +1,6 @@
 --- What can be attached to a message, to choose from: only what is there. The attachments themselves are made by
 --- agentik.context, at the moment of the choice.
 
-local compose = require('agentik.view.compose')
 local context = require('agentik.context')
 local hub = require('agentik.hub')
 local reveal = require('agentik.view.reveal')
@@ -187,7 +186,7 @@ function M.choose(current)
     if choice then
       choice.make(function(attachment, problem)
         if attachment then
-          compose.attach(current, attachment)
+          require('agentik').attach(attachment, current)
         else
           hub.say(problem or 'nothing to attach', vim.log.levels.WARN)
         end
