@@ -187,6 +187,22 @@ class App:
         if len(waiting) == 1:
             self._take(session_id)
 
+    def look(self, session_id: str, request: int, use: Callable[[saves.SessionPage], None]) -> None:
+        """Call `use` with the session as it is committed now; a Refused becomes the answer."""
+
+        def done(page: saves.Page) -> None:
+            if isinstance(page, saves.SessionPage):
+                try:
+                    use(page)
+                except Refused as refused:
+                    self.refuse(request, refused.reason, refused.message)
+            else:
+                reason = page.reason if isinstance(page, saves.Denied) else "storeFailed"
+                self.refuse(request, reason, getattr(page, "message", "the session could not be read"))
+
+        read = saves.ReadSession(session_id, after=NEVER)
+        self.ports.store.read(read, lambda page: self.enter(lambda: done(page)))
+
     def read(self, read: saves.Read, request: int, answer: Callable[[saves.Page], Mapping[str, object]]) -> None:
         """Answer a request from a page of the store."""
 
@@ -278,19 +294,15 @@ class App:
     def when_followed(self, session_id: str, request: int, then: Callable[[], None]) -> None:
         """`then` is called when what becomes of another process's session is heard here, also if it is not open."""
 
-        def done(page: saves.Page) -> None:
-            if isinstance(page, saves.SessionPage):
-                if session_id not in self._followed and session_id not in self._owned:
-                    self.follow(page)
-                then()
-            else:
-                reason = page.reason if isinstance(page, saves.Denied) else "storeFailed"
-                self.refuse(request, reason, getattr(page, "message", "the session could not be read"))
+        def use(page: saves.SessionPage) -> None:
+            if session_id not in self._followed and session_id not in self._owned:
+                self.follow(page)
+            then()
 
         if session_id in self._followed:
             then()
         else:
-            self.ports.store.read(saves.ReadSession(session_id), lambda page: self.enter(lambda: done(page)))
+            self.look(session_id, request, use)
 
     def refresh(self, session_id: str) -> None:
         """Look at a followed session; one look at a time, and one more if something came meanwhile."""
@@ -309,7 +321,8 @@ class App:
                     self.show(item)
             elif isinstance(page, saves.Denied):
                 self._followed.pop(session_id, None)
-                self.show(news.SessionDeleted(session_id))
+                for item in follower.gone():
+                    self.show(item)
             if again:
                 self.refresh(session_id)
 
@@ -403,7 +416,7 @@ class App:
     def _tick(self) -> None:
         now = self.ports.clock()
         for session_id in list(self._owned):
-            self._with_owned(session_id, lambda s: s.queue_seen(s.queue, now))
+            self._with_owned(session_id, lambda s: s.tick(now))
         for session_id in list(self._followed):
             self.with_session(session_id, None, lambda session: session.start_agent(now) if session else None)
 
@@ -426,7 +439,7 @@ class App:
         if page.mail_waiting:
             session = owned.session
             self._save(owned, saves.TakeMail(session.session_id, session.owner))
-        self._with_owned(page.facts.session_id, lambda s: s.queue_seen(page.queue, self.ports.clock()))
+        self._with_owned(page.facts.session_id, lambda s: s.committed(page.facts, page.queue, self.ports.clock()))
 
     # -------------------------------------------------------------------------------- carrying out
 

@@ -7,8 +7,10 @@ from typing import Literal
 
 from agentik_server.domain.happenings import Connection
 from agentik_server.domain.message import Message, Permission, Question
-from agentik_server.domain.pending import QueueView
+from agentik_server.domain.pending import PendingItem, QueueView
 from agentik_server.domain.saves import SessionFacts
+
+DISPLAY_LENGTH = 1000  # characters of a queued message shown before the list itself arrives
 
 StopReason = Literal[
     "end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "crashed", "timeout", "error", "other"
@@ -132,3 +134,8 @@ News = (
     | PermissionRequested | PermissionResolved | QuestionPosed | QuestionResolved | SessionChanged | SessionDeleted
     | ConnectionStep | Notice
 )  # fmt: skip
+
+
+def queued(session_id: str, item: PendingItem, queue: QueueView) -> MessageQueued:
+    """That `item` waits in the queue."""
+    return MessageQueued(session_id, item.message_id, item.text[:DISPLAY_LENGTH], item.position, queue.revision)

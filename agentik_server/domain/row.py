@@ -25,6 +25,7 @@ class SessionRow:
         self._out = out
         self._dirty: set[str] = set()
         self._saving = False
+        self._renames = 0  # that are under way
 
     def set(self, **changes: object) -> None:
         self.facts = replace(self.facts, **changes)  # type: ignore[arg-type]  # fields of SessionFacts
@@ -60,8 +61,20 @@ class SessionRow:
         if not self.facts.title_by_user and title.strip():
             self.set(title=title.strip())
 
+    def notice(self, level: saves.NoticeLevel, text: str) -> None:
+        """Something the person should read, in whatever editor (B59)."""
+        session_id = self.facts.session_id
+        self._out.append(Show(news.Notice(level, text, session_id)))
+        self._out.append(Save(saves.SaveNotice(session_id, self._owner, level, text)))
+
+    def seen(self, facts: saves.SessionFacts) -> None:
+        """The row as it was committed: another process may have given it a title."""
+        if facts.title_by_user and facts.revision > self.facts.revision and not self._renames:
+            self.facts = replace(self.facts, title=facts.title, title_by_user=True)
+
     def rename(self, title: str, request: int | None, now: int) -> None:
         self.facts = replace(self.facts, title=title, title_by_user=True)
+        self._renames += 1
         changes: Mapping[str, object] = {"title": title, "title_by_user": True}
         self._out.append(Save(saves.SaveSession(self.facts.session_id, self._owner, changes, now, request)))
 
@@ -76,6 +89,8 @@ class SessionRow:
     def saved(self, write: saves.SaveSession, outcome: saves.Outcome) -> None:
         if write.request is None:
             self._saving = False
+        else:
+            self._renames -= 1
         if not isinstance(outcome, saves.Done):
             return
         if outcome.facts is not None:

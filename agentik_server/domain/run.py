@@ -41,7 +41,6 @@ from agentik_server.domain.turn import (
 
 MAX_RESTARTS = 2  # of an agent that goes away before the prompt is written
 MAX_ATTEMPTS = 2  # B39: tried once more
-DISPLAY_LENGTH = 1000  # characters of a queued message shown before the list itself arrives
 
 
 class Phase(Enum):
@@ -72,6 +71,7 @@ class Run:
         self._policy = policy
         self._out = out
         self.queue = queue
+        self._told = {item.message_id for item in queue.items}  # those of which the editor knows that they wait
         self.phase = Phase.FREE
         self.turn: Turn | None = None
         self.in_run = False  # between the first turn and the release: the state stays busy while the next is claimed
@@ -156,10 +156,9 @@ class Run:
 
     def _show_queued(self, message_id: str, queue: QueueView) -> None:
         for item in queue.items:
-            if item.message_id == message_id:
-                text = item.text[:DISPLAY_LENGTH]
-                queued = news.MessageQueued(self._session_id, message_id, text, item.position, queue.revision)
-                self._out.append(Show(queued))
+            if item.message_id == message_id and message_id not in self._told:
+                self._told.add(message_id)
+                self._out.append(Show(news.queued(self._session_id, item, queue)))
 
     def wish(self, count: int) -> None:
         """B30: a send or a resume after the user's cancel lifts its pause, also while the agent has not ended the turn;
@@ -176,10 +175,18 @@ class Run:
             return
         changed = queue.revision > self.queue.revision
         self.queue = queue
+        self._told &= {item.message_id for item in queue.items}
         if changed:
             self._out.append(Show(news.PendingChanged(self._session_id, queue)))
         if queue.held_until > now:
             self._out.append(SetTimer("hold", (queue.held_until - now) / 1000 + 0.05))
+
+    def see_others(self, queue: QueueView, now: int) -> None:
+        """As `see`, perhaps with messages that other processes sent."""
+        if queue.revision > self.queue.revision:
+            for item in queue.items:
+                self._show_queued(item.message_id, queue)
+        self.see(queue, now)
 
     def drain(self, now: int) -> None:
         """B21, B22: whenever the session is free and something may go, the head is claimed."""
@@ -292,6 +299,11 @@ class Run:
         else:
             self._put_back(turn, Pause("error", happening.detail), happening.detail)
 
+    def deleted(self) -> None:
+        """The turn ends with its session."""
+        if self.turn is not None and self.turn.shown:
+            self._out.append(Show(news.TurnEnded(self._session_id, self.turn.turn_id, "cancelled", None, None)))
+
     def _open_turn(self, turn_id: str) -> Turn | None:
         turn = self.turn
         if turn is None or turn.turn_id != turn_id or turn.stage is Stage.ENDING:
@@ -307,6 +319,7 @@ class Run:
         turn = self.turn
         assert turn is not None
         self._close(turn, conclusion)
+        reason = conclusion.detail if conclusion.stop_reason == "other" else conclusion.error
         end = saves.EndTurn(
             session_id=self._session_id,
             owner=self._owner,
@@ -316,7 +329,7 @@ class Run:
             messages=self._recorder.end(conclusion.text_status, conclusion.tool_status),
             pause=conclusion.pause,
             now=now,
-            error=conclusion.error,
+            error=reason,
         )
         self._out.append(Save(end))
 
@@ -349,7 +362,7 @@ class Run:
             for message in turn.messages:
                 self._show_queued(message.message_id, outcome.queue)
             if conclusion.pause is not None and not turn.shown:  # B45: no turnEnded tells it
-                self._out.append(Show(news.Notice("error", conclusion.error or "", self._session_id)))
+                self._row.notice("error", conclusion.error or "")
         if turn.shown or isinstance(write, saves.EndTurn):
             reason, error, detail = conclusion.stop_reason, conclusion.error, conclusion.detail
             self._out.append(Show(news.TurnEnded(self._session_id, turn.turn_id, reason, error, detail)))

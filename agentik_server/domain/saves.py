@@ -14,6 +14,7 @@ from agentik_server.domain.message import Message, MessageStatus, Permission, Qu
 from agentik_server.domain.pending import Draft, Pause, QueueLimits, QueueView
 
 Disposition = Literal["started", "queued", "removed"]
+NoticeLevel = Literal["info", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +295,16 @@ class CloseAsk:
 
 
 @dataclass(frozen=True, slots=True)
+class SaveNotice:
+    """What the person should read, for editors that do not own the session (B59)."""
+
+    session_id: str
+    owner: Owner
+    level: NoticeLevel
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class PostMail:
     """A wish for the owner from an editor that does not own: {"kind": "cancel" | "answer" | ..., ...}."""
 
@@ -319,7 +330,8 @@ class ForgetOld:
 Write = (
     CreateSession | ForkSession | TakeSession | ReleaseSession | SaveSession | DeleteSession | Admit | Claim | Journal
     | PutBack | EndTurn | SaveMessages | EditPending | ApplyPendingEdits | MovePending | RemovePending | ClearPending
-    | SendPendingNow | HoldPending | PauseQueue | Resend | SaveAsk | CloseAsk | PostMail | TakeMail | ForgetOld
+    | SendPendingNow | HoldPending | PauseQueue | Resend | SaveAsk | CloseAsk | SaveNotice | PostMail | TakeMail
+    | ForgetOld
 )  # fmt: skip
 
 
@@ -451,13 +463,26 @@ Read = ReadSession | ReadMessages | ReadSessions | SearchMessages | ReadStatus
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """A turn's row. `written`: it is journaled (see Journal); `stop_reason` is None while it runs."""
+    """A turn's row. `written`: it is journaled (see Journal); `stop_reason` is None while it runs.
+
+    `number` grows with each turn of the database and is never given twice.
+    """
 
     turn_id: str
     message_id: str  # of the first message of the user
     written: bool
     stop_reason: str | None = None
-    error: str | None = None
+    error: str | None = None  # for the stop reason `other`: the agent's own reason
+    number: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeFacts:
+    """`number` grows with each notice of the database."""
+
+    number: int
+    level: NoticeLevel
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,6 +498,8 @@ class SessionPage:
     closed_asks: tuple[tuple[str, str], ...] = ()  # the last that were closed: (ask id, outcome)
     mail_waiting: bool = False  # PostMail rows that the owner has not taken
     turns: tuple[TurnFacts, ...] = ()
+    notices: tuple[NoticeFacts, ...] = ()  # the last ones, oldest first
+    last_seq: int = 0  # of the messages that there are, whatever the page holds
 
     @property
     def turn(self) -> TurnFacts | None:

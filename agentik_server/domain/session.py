@@ -202,7 +202,6 @@ class Session:
 
     def delete(self, request: int | None, now: int) -> list[Effect]:
         """The session, its queue and its agent go (B18)."""
-        self._out.append(KillAgent())
         return self._save(saves.DeleteSession(self.session_id, self._owner, request), now)
 
     def save_all(self, now: int) -> list[Effect]:
@@ -212,9 +211,15 @@ class Session:
 
     # ------------------------------------------------------------------------------- time and other processes
 
-    def queue_seen(self, queue: QueueView, now: int) -> list[Effect]:
-        """Another process changed the queue, or the sync tick looked at it (B23)."""
-        self._run.see(queue, now)
+    def tick(self, now: int) -> list[Effect]:
+        """B23."""
+        self._run.drain(now)
+        return self._done(now)
+
+    def committed(self, facts: saves.SessionFacts, queue: QueueView, now: int) -> list[Effect]:
+        """The session as it stands in the store after a commit of another process."""
+        self._row.seen(facts)
+        self._run.see_others(queue, now)
         self._run.drain(now)
         return self._done(now)
 
@@ -266,12 +271,21 @@ class Session:
             case saves.SaveSession():
                 self._row.saved(write, outcome)
             case saves.DeleteSession() if isinstance(outcome, saves.Done):
-                self._out.append(Show(news.SessionDeleted(self.session_id)))
-                self._answer(write.request, {})
+                return self._deleted(write.request)
             case _ if isinstance(outcome, saves.Done):
                 self._queue_changed(write, outcome, now)
         self._tell_failure(write, outcome)
         return self._done(now)
+
+    def _deleted(self, request: int | None) -> list[Effect]:
+        """What was open in it ends with it (B35). Nothing of it is told or saved afterwards."""
+        self._asks.cancel_all()
+        self._run.deleted()
+        self._out.extend((KillAgent(), Show(news.SessionDeleted(self.session_id))))
+        self._answer(request, {})
+        effects: list[Effect] = [effect for effect in self._out if not isinstance(effect, Save)]
+        self._out.clear()
+        return effects
 
     def _admitted(self, write: saves.Admit | saves.Resend, outcome: saves.Outcome, now: int) -> None:
         if not isinstance(outcome, saves.Admitted):
@@ -383,7 +397,7 @@ class Session:
         if happening.context_reset:
             text = "The agent could not continue the earlier conversation: context was reset."
             self._recorder.remark(text, now)
-            self._out.append(Show(news.Notice("warning", text, self.session_id)))
+            self._row.notice("warning", text)
         self._run.became_ready()
 
     def _call_answered(self, happening: told.CallAnswered, now: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentik_server.app import App
+from agentik_server.domain import saves
 from agentik_server.domain.message import Permission, Question
 from agentik_server.domain.refusal import Refused
 from agentik_server.domain.session import Session
@@ -28,15 +29,16 @@ class TurnRequests:
     def _cancel_turn(self, params: Params, request: int) -> None:
         session_id = params["sessionId"]
 
+        def post(page: saves.SessionPage) -> None:
+            if page.turn is None or page.turn.stop_reason is not None:
+                self._app.answer(request, {"cancelled": False})
+            else:
+                self._app.post_mail(session_id, {"kind": "cancel"}, request, {"cancelled": True})
+
         def use(session: Session | None) -> list[Any] | None:
             if session is not None:
                 return session.cancel(request, self._app.ports.clock())
-            follower = self._app.follower(session_id)
-            running = follower is not None and follower.facts.state != "idle"
-            if not running:
-                self._app.answer(request, {"cancelled": False})
-                return None
-            self._app.post_mail(session_id, {"kind": "cancel"}, request, {"cancelled": True})
+            self._app.look(session_id, request, post)
             return None
 
         self._app.with_session(session_id, request, use)
@@ -44,19 +46,21 @@ class TurnRequests:
     def _answer_permission(self, params: Params, request: int) -> None:
         session_id, permission_id, option_id = params["sessionId"], params["permissionId"], params.get("optionId")
 
-        def use(session: Session | None) -> list[Any] | None:
-            if session is not None:
-                return session.answer_permission(permission_id, option_id, request, self._app.ports.clock())
-            follower = self._app.follower(session_id)
-            open_asks = follower.asks if follower is not None else ()
-            for ask in open_asks:
+        def post(page: saves.SessionPage) -> None:
+            for ask in page.asks:
                 if isinstance(ask, Permission) and ask.permission_id == permission_id:
                     if option_id is not None and option_id not in {option.option_id for option in ask.options}:
                         raise Refused("unknownOption", "the agent did not offer this option")
                     mail = {"kind": "answerPermission", "permissionId": permission_id, "optionId": option_id}
                     self._app.post_mail(session_id, mail, request)
-                    return None
+                    return
             raise Refused("unknownPermission", "this request is not open any more")
+
+        def use(session: Session | None) -> list[Any] | None:
+            if session is not None:
+                return session.answer_permission(permission_id, option_id, request, self._app.ports.clock())
+            self._app.look(session_id, request, post)
+            return None
 
         self._app.with_session(session_id, request, use)
 
@@ -64,15 +68,16 @@ class TurnRequests:
         session_id, question_id = params["sessionId"], params["questionId"]
         action, content = params["action"], params.get("content")
 
-        def use(session: Session | None) -> list[Any] | None:
-            if session is not None:
-                return session.answer_question(question_id, action, content, request, self._app.ports.clock())
-            follower = self._app.follower(session_id)
-            asks = follower.asks if follower is not None else ()
-            if not any(isinstance(ask, Question) and ask.question_id == question_id for ask in asks):
+        def post(page: saves.SessionPage) -> None:
+            if not any(isinstance(ask, Question) and ask.question_id == question_id for ask in page.asks):
                 raise Refused("unknownPermission", "this question is not open any more")
             mail = {"kind": "answerQuestion", "questionId": question_id, "action": action, "content": content}
             self._app.post_mail(session_id, mail, request)
+
+        def use(session: Session | None) -> list[Any] | None:
+            if session is not None:
+                return session.answer_question(question_id, action, content, request, self._app.ports.clock())
+            self._app.look(session_id, request, post)
             return None
 
         self._app.with_session(session_id, request, use)

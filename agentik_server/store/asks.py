@@ -1,4 +1,4 @@
-"""Open permissions and questions, and the mail between the processes that share a session (B48, B59).
+"""Open permissions and questions, notices, and the mail between the processes that share a session (B48, B59).
 
 Called inside a transaction.
 """
@@ -10,11 +10,12 @@ import sqlite3
 from collections.abc import Mapping
 
 from agentik_server.domain.message import Permission, Question
-from agentik_server.domain.saves import CloseAsk, Done, PostMail, SaveAsk, TakeMail
+from agentik_server.domain.saves import CloseAsk, Done, NoticeFacts, PostMail, SaveAsk, SaveNotice, TakeMail
 from agentik_server.store import codec
 from agentik_server.store.rows import SessionRow, current_revision, need_session
 
 _CLOSED_KEPT = 20  # so many outcomes another editor can still read
+_NOTICES_KEPT = 10
 
 
 def save_ask(db: sqlite3.Connection, write: SaveAsk) -> Done:
@@ -56,6 +57,22 @@ def closed_asks(db: sqlite3.Connection, session: SessionRow) -> tuple[tuple[str,
         "SELECT ask_id, outcome FROM asks WHERE session = ? AND outcome IS NOT NULL ORDER BY rowid", (session.number,)
     ).fetchall()
     return tuple((ask_id, outcome) for ask_id, outcome in rows)
+
+
+def save_notice(db: sqlite3.Connection, write: SaveNotice) -> Done:
+    session = need_session(db, write.session_id, write.owner)
+    db.execute("INSERT INTO notices (session, level, text) VALUES (?, ?, ?)", (session.number, write.level, write.text))
+    db.execute(
+        "DELETE FROM notices WHERE session = ? AND number NOT IN"
+        " (SELECT number FROM notices WHERE session = ? ORDER BY number DESC LIMIT ?)",
+        (session.number, session.number, _NOTICES_KEPT),
+    )
+    return Done(revision=current_revision(db))
+
+
+def last_notices(db: sqlite3.Connection, session: SessionRow) -> tuple[NoticeFacts, ...]:
+    rows = db.execute("SELECT number, level, text FROM notices WHERE session = ? ORDER BY number", (session.number,))
+    return tuple(NoticeFacts(number, level, text) for number, level, text in rows)
 
 
 def post_mail(db: sqlite3.Connection, write: PostMail) -> Done:

@@ -29,6 +29,7 @@ from agentik_server.domain.saves import (
     RemovePending,
     SaveAsk,
     SaveMessages,
+    SaveNotice,
     SaveSession,
     Write,
 )
@@ -239,7 +240,7 @@ def is_acknowledged(write: Write) -> bool:
     """Whether somebody relies on it after a power cut (B5): everything but what a running turn says again and again."""
     if isinstance(write, SaveSession):
         return write.request is not None
-    return not isinstance(write, SaveMessages | SaveAsk)
+    return not isinstance(write, SaveMessages | SaveAsk | SaveNotice)
 
 
 def _deletes(write: Write) -> bool:

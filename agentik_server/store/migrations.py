@@ -165,7 +165,18 @@ CREATE VIEW searchable (number, session, text) AS
 CREATE VIRTUAL TABLE search USING fts5 (session, text, content = 'searchable', content_rowid = 'number');
 """
 
-_STEPS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (_VERSION_1,)
+# Version 2. `notices`: what the owner told the person, for other editors; only the last of each session stay.
+_VERSION_2 = """
+CREATE TABLE notices (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  session INTEGER NOT NULL,
+  level TEXT NOT NULL,
+  text TEXT NOT NULL
+) STRICT;
+CREATE INDEX notices_of_session ON notices (session, number);
+"""
+
+_STEPS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (_VERSION_1, _VERSION_2)
 SCHEMA_VERSION = len(_STEPS)
 
 

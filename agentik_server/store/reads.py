@@ -21,7 +21,7 @@ from agentik_server.domain.saves import (
     SessionPage,
     StoreStatus,
 )
-from agentik_server.store.asks import closed_asks, has_mail, open_asks
+from agentik_server.store.asks import closed_asks, has_mail, last_notices, open_asks
 from agentik_server.store.migrations import schema_version
 from agentik_server.store.queues import load_view
 from agentik_server.store.rows import (
@@ -30,6 +30,7 @@ from agentik_server.store.rows import (
     current_revision,
     facts_of,
     facts_query,
+    last_seq,
     load_facts,
     load_messages,
     message_of,
@@ -73,6 +74,8 @@ def _session_page(db: sqlite3.Connection, read: ReadSession) -> SessionPage:
         closed_asks(db, session),
         has_mail(db, session),
         newest_turns(db, session),
+        last_notices(db, session),
+        last_seq(db, session),
     )
 
 

@@ -158,6 +158,12 @@ def load_messages(db: sqlite3.Connection, session: SessionRow, condition: str, *
     return tuple(message_of(row, session.session_id) for row in rows)
 
 
+def last_seq(db: sqlite3.Connection, session: SessionRow) -> int:
+    """The highest place of the order that is taken, by tombstones too; 0 = none."""
+    row = db.execute("SELECT max(seq) FROM messages WHERE session = ?", (session.number,)).fetchone()
+    return int(row[0]) if row[0] is not None else 0
+
+
 def find_message(db: sqlite3.Connection, session: SessionRow, message_id: str) -> Message | None:
     """Also a tombstone."""
     found = load_messages(db, session, "message_id = ?", message_id)

@@ -32,6 +32,7 @@ from agentik_server.store.rows import (
     SessionRow,
     current_revision,
     find_session,
+    last_seq,
     load_facts,
     load_messages,
     need_session,
@@ -181,9 +182,7 @@ def forget_old(db: sqlite3.Connection, write: ForgetOld, is_alive: IsAlive) -> D
 
 
 def _taken(db: sqlite3.Connection, session: SessionRow, owner: Owner | None) -> Taken:
-    row = db.execute("SELECT max(seq) FROM messages WHERE session = ?", (session.number,)).fetchone()
-    next_seq = int(row[0]) + 1 if row[0] is not None else 1
-    return Taken(load_facts(db, session), owner, next_seq, LATER)
+    return Taken(load_facts(db, session), owner, last_seq(db, session) + 1, LATER)
 
 
 def _restore_queue(db: sqlite3.Connection, session: SessionRow, *, pause: bool) -> bool:
@@ -210,7 +209,7 @@ def _delete(db: sqlite3.Connection, session: SessionRow) -> None:
         (session.number,),
     )
     drop_files_of_session(db, session)
-    for table in ("pending", "turns", "asks", "mail"):
+    for table in ("pending", "turns", "asks", "mail", "notices"):
         db.execute(f"DELETE FROM {table} WHERE session = ?", (session.number,))
     db.execute("DELETE FROM sessions WHERE number = ?", (session.number,))
     doom(db, session)

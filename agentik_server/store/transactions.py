@@ -124,6 +124,7 @@ _PERFORMERS: dict[type, Callable[[sqlite3.Connection, Any], Outcome]] = {
     saves.PauseQueue: edits.pause_queue,
     saves.SaveAsk: asks.save_ask,
     saves.CloseAsk: asks.close_ask,
+    saves.SaveNotice: asks.save_notice,
     saves.PostMail: asks.post_mail,
     saves.TakeMail: asks.take_mail,
 }

@@ -52,11 +52,11 @@ def open_turn(db: sqlite3.Connection, session: SessionRow, turn_id: str, message
 def newest_turns(db: sqlite3.Connection, session: SessionRow) -> tuple[TurnFacts, ...]:
     """More than can begin and end between two looks of another process, oldest first."""
     rows = db.execute(
-        "SELECT turn_id, message_id, journaled, stop_reason, error FROM turns WHERE session = ?"
+        "SELECT turn_id, message_id, journaled, stop_reason, error, number FROM turns WHERE session = ?"
         " ORDER BY number DESC LIMIT ?",
         (session.number, NEWEST_TURNS),
     ).fetchall()
-    return tuple(TurnFacts(row[0], row[1], bool(row[2]), row[3], row[4]) for row in reversed(rows))
+    return tuple(TurnFacts(row[0], row[1], bool(row[2]), *row[3:]) for row in reversed(rows))
 
 
 def claim(db: sqlite3.Connection, write: Claim) -> Claimed:

@@ -15,7 +15,8 @@ def page(*turns: TurnFacts) -> SessionPage:
 
 
 def turn(name: str, stop_reason: str | None = None, *, written: bool = True) -> TurnFacts:
-    return TurnFacts(name, f"message of {name}", written, stop_reason)
+    """A turn; its number is by its name, "a" was the first."""
+    return TurnFacts(name, f"message of {name}", written, stop_reason, number=ord(name))
 
 
 def told(follower: Follower, *turns: TurnFacts) -> list[tuple[str, str]]:
@@ -46,6 +47,13 @@ def test_a_turn_that_is_put_back_brings_no_older_one_up_again() -> None:
     follower = Follower(page(turn("a", "end_turn")))
     assert told(follower, turn("a", "end_turn"), turn("b", written=False)) == []
     assert told(follower, turn("a", "end_turn")) == []
+
+
+def test_an_old_turn_that_comes_into_the_page_again_is_no_news() -> None:
+    """# B26 B35: a page has so many of the newest turns; when one of them is put back, one more is listed."""
+    follower = Follower(page(turn("b", "end_turn"), turn("c", "end_turn")))
+    assert told(follower, turn("c", "end_turn"), turn("d")) == [("started", "d")]
+    assert told(follower, turn("a", "end_turn"), turn("b", "end_turn"), turn("c", "end_turn")) == [("ended", "d")]
 
 
 def test_a_turn_that_had_started_and_was_put_back_ends() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentik_server.domain import saves
 from agentik_server.domain.message import Permission, PermissionOption, Question, ToolCall
+from agentik_server.store.migrations import SCHEMA_VERSION
 from agentik_server.store.reads import fetch
 from tests.store.desk import ME, Desk
 
@@ -125,5 +126,5 @@ def test_counts_for_the_status(desk: Desk) -> None:
     desk.admitted("b")
     status = fetch(desk.db, saves.ReadStatus())
     assert isinstance(status, saves.StoreStatus)
-    assert (status.schema_version, status.sessions, status.messages, status.pending) == (1, 1, 1, 1)
+    assert (status.schema_version, status.sessions, status.messages, status.pending) == (SCHEMA_VERSION, 1, 1, 1)
     assert status.bytes_on_disk > 0

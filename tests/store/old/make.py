@@ -88,6 +88,7 @@ def live(db: sqlite3.Connection) -> None:
     desk.done(saves.SaveAsk("s", ME, Permission("p", "s", tool, (PermissionOption("y", "Yes", "allow_once"),), 5)))
     desk.done(saves.SaveAsk("s", ME, Question("q", "s", "Which?", 6, {"type": "object"}, "http://localhost/x")))
     desk.done(saves.CloseAsk("s", ME, "p", "y"))
+    desk.done(saves.SaveNotice("s", ME, "warning", "context was reset"))
     desk.done(saves.PostMail("s", {"kind": "cancel"}, desk.now))
 
 
