@@ -70,7 +70,8 @@ class AcpLink:
 
     def call(self, token: str, method: str, params: Mapping[str, object]) -> None:
         connection = self._connection
-        if connection is None or connection.facts is None or connection.phase not in (Phase.UP, Phase.LOGIN):
+        able = (Phase.UP, Phase.LOGIN, Phase.STARTING) if method == "authenticate" else (Phase.UP, Phase.LOGIN)
+        if connection is None or connection.facts is None or connection.phase not in able:
             self._tell(CallAnswered(token, error="the agent is not running"))
             return
         if self._calls is None or not self._calls.belongs_to(connection.peer, connection.agent_session_id):
