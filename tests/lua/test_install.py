@@ -178,7 +178,7 @@ def test_base_installs_dependencies_only(setup: Any, tmp_path: Path) -> None:
     lines = setup("base", folder)
     assert lines == [
         f"uv venv --quiet --python >=3.11 {folder}",
-        f"uv pip sync --quiet --python {folder}/bin/python --require-hashes requirements/base.lock",
+        f"uv pip sync --quiet --compile-bytecode --python {folder}/bin/python --require-hashes requirements/base.lock",
     ]
     assert (folder / ".agentik-base").exists()
 
