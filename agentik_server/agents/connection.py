@@ -399,8 +399,9 @@ class AgentConnection:
         if end.spawn_error is not None:
             return one_line(f"{spec.name}: {spec.command[0]} could not be started: {end.spawn_error}", 800)
         when = " at its start" if was is Phase.STARTING else ""
-        line = f"{spec.name} ({spec.command[0]}) ended{when}: {end}"
-        return one_line(f"{line}; stderr: {tail}" if tail else line, 800)
+        line = f"{spec.name} ended{when}: {end}"
+        said = f"; stderr: {tail}" if tail else ""
+        return one_line(f"{line}{said}", 800) + f" (command: {spec.command[0]})"
 
     @property
     def agent_id(self) -> str:

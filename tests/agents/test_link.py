@@ -274,7 +274,8 @@ async def test_a_death_at_the_start_shows_code_and_stderr(tmp_path: Path) -> Non
         failed = await rig.start()
         assert isinstance(failed, StartFailed)
         assert failed.reason == "failed"
-        assert f"({sys.executable}) ended at its start: exit code 4; stderr: no key set API_KEY" in failed.detail
+        assert "ended at its start: exit code 4; stderr: no key set API_KEY" in failed.detail
+        assert f"(command: {sys.executable})" in failed.detail
         assert rig.states == ["connecting", "initializing", "error_startup", "disconnected"]
 
 
