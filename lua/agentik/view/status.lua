@@ -135,6 +135,26 @@ local function dictation_bar(current)
   return dictation and dictation.bar(current)
 end
 
+--- How an open permission request is answered: the numbers, and the key that works while one types.
+---@param current agentik.Conversation
+---@return agentik.Chunk[]?
+local function answer_hint(current)
+  local permission = current.permissions[1]
+  if not permission then
+    return nil
+  end
+  local count = math.min(#permission.options, 9)
+  local numbers = count > 1 and ('1-%d'):format(count) or '1'
+  local hints = {}
+  for _, mapping in ipairs(config.mappings('permission')) do
+    if mapping.action == 'option' then
+      local typing = vim.list_contains(mapping.mode, 'i')
+      table.insert(hints, mapping.lhs:gsub('%%d', typing and '1' or numbers) .. (typing and ' while typing' or ' answers'))
+    end
+  end
+  return { { table.concat(hints, ', ') .. '  ', 'BarBusy' } }
+end
+
 ---@param current agentik.Conversation
 ---@return agentik.Chunk[] left
 ---@return agentik.Chunk[] right
@@ -150,6 +170,10 @@ local function compose_bar(current)
     table.insert(chunks, { ' sending', 'BarBusy' })
   elseif draft.problem then
     table.insert(chunks, { ' not sent: ' .. draft.problem, 'BarError' })
+  end
+  local answers = answer_hint(current)
+  if answers then
+    return chunks, answers
   end
   local busy = current.session.state and current.session.state ~= 'idle'
   local right = {}
