@@ -5,6 +5,9 @@ local hub = require('agentik.hub')
 
 local M = {}
 
+--- The float with the keys is on the screen, or about to be.
+M.showing = false
+
 ---@alias agentik.View 'chat'|'compose'|'pending'|'permission'|'diff'
 
 --- Maps the keys of a view's actions. An action without a function is left out.
@@ -39,20 +42,28 @@ function M.of(view, action)
   end
 end
 
+--- A key or text that holds for several numbers, as a person reads it.
+---@param text string
+---@return string
+local function shown(text)
+  return (text:gsub('%%d', 'N'))
+end
+
 ---@param views agentik.View[]
 ---@return string[]
 local function help_lines(views)
   local lines, width = {}, 0
   for _, view in ipairs(views) do
     for _, mapping in ipairs(config.mappings(view)) do
-      width = math.max(width, vim.api.nvim_strwidth(mapping.lhs))
+      width = math.max(width, vim.api.nvim_strwidth(shown(mapping.lhs)))
     end
   end
   for _, view in ipairs(views) do
     for _, mapping in ipairs(config.mappings(view)) do
-      local pad = (' '):rep(width - vim.api.nvim_strwidth(mapping.lhs))
+      local lhs = shown(mapping.lhs)
+      local pad = (' '):rep(width - vim.api.nvim_strwidth(lhs))
       local modes = table.concat(mapping.mode, ' ')
-      table.insert(lines, (' %s%s  %-3s  %s '):format(mapping.lhs, pad, modes, mapping.desc))
+      table.insert(lines, (' %s%s  %-3s  %s '):format(lhs, pad, modes, shown(mapping.desc)))
     end
   end
   return lines
@@ -72,6 +83,7 @@ function M.help(views)
   end
   width = math.min(width, vim.o.columns - 4)
   local height = math.min(#lines, vim.o.lines - 6)
+  M.showing = true -- before the window is entered: whoever is left must know that it is only for a look
   local win = vim.api.nvim_open_win(buf, true, {
     relative = 'editor',
     width = width,
@@ -83,6 +95,7 @@ function M.help(views)
     title = ' keys ',
   })
   local function close()
+    M.showing = false
     if vim.api.nvim_win_is_valid(win) then
       vim.api.nvim_win_close(win, true)
     end

@@ -396,6 +396,9 @@ local function listen(current, buf)
     end
   end)
   on('BufLeave', function()
+    if keys.showing then
+      return -- the person only reads the keys of this window
+    end
     M.apply(current, function()
       hold.stop(current)
       hub.emit('resize', current)
