@@ -234,6 +234,18 @@ function M.call(conversation, method, params, answer)
   end)
 end
 
+-- What could not begin because the host was not there (no Python environment yet, say) begins when it is.
+hub.on('host', function(state)
+  if state ~= 'ready' then
+    return
+  end
+  for _, each in pairs(M.all()) do
+    if each.problem and not each.session_id then
+      M.begin(each, {})
+    end
+  end
+end)
+
 hub.on('state', function(session_id, state)
   local conversation = M.of_session(session_id)
   if not conversation then
