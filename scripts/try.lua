@@ -1,6 +1,8 @@
 -- The configuration of `make try`: this plugin and nothing else of the person's.
 
-vim.opt.runtimepath:prepend(vim.fs.dirname(vim.fs.dirname(debug.getinfo(1, 'S').source:sub(2))))
+local root = vim.fs.dirname(vim.fs.dirname(debug.getinfo(1, 'S').source:sub(2)))
+vim.opt.runtimepath:prepend(root)
+vim.cmd.helptags(vim.fn.fnameescape(root .. '/doc'))
 vim.opt.termguicolors = true
 vim.opt.swapfile = false
 vim.opt.laststatus = 3
@@ -11,7 +13,6 @@ if #vim.api.nvim_list_uis() > 0 or not vim.tbl_contains(vim.v.argv, '--headless'
   vim.api.nvim_create_autocmd('VimEnter', {
     callback = function()
       require('agentik').open()
-      vim.cmd('startinsert')
     end,
   })
 end

@@ -140,6 +140,7 @@ local function finish(buf, problem)
   local other = other_python()
   local note = other and (', but %s points elsewhere'):format(other) or ''
   vim.notify('agentik: the Python environment is ready' .. note, vim.log.levels.INFO)
+  pcall(vim.cmd.helptags, vim.fn.fnameescape(root .. '/doc')) -- a folder that is read-only has them already, or never
   -- A host that could not start, or runs with the old packages, starts with these.
   if package.loaded['agentik.host'] then
     require('agentik.host').restart()
