@@ -149,7 +149,8 @@ local function answer_hint(current)
   for _, mapping in ipairs(config.mappings('permission')) do
     if mapping.action == 'option' then
       local typing = vim.list_contains(mapping.mode, 'i')
-      table.insert(hints, mapping.lhs:gsub('%%d', typing and '1' or numbers) .. (typing and ' while typing' or ' answers'))
+      local key = mapping.lhs:gsub('%%d', typing and '1' or numbers)
+      table.insert(hints, key .. (typing and ' while typing' or ' answers'))
     end
   end
   return { { table.concat(hints, ', ') .. '  ', 'BarBusy' } }
