@@ -145,7 +145,9 @@ function M.send(text, options)
     compose.attach(current, attachment)
   end
   if not text or text == '' then
-    compose.send(current, options.now)
+    if not compose.send(current, options.now) then
+      M.compose() -- nothing is written yet: write it
+    end
     return
   end
   compose.send_text(current, text, options.now)

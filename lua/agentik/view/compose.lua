@@ -160,12 +160,13 @@ end
 --- is refused comes back.
 ---@param current agentik.Conversation
 ---@param now? boolean stop the running turn and send this first
+---@return boolean sent false when there is nothing to send
 function M.send(current, now)
   local draft = M.draft(current)
   local text = M.text(current)
   local attachments = draft.attachments
   if not text:find('%S') and #attachments == 0 then
-    return
+    return false
   end
   draft.browsed = nil
   ---@type agentik.Sending
@@ -174,6 +175,7 @@ function M.send(current, now)
   M.set_text(current, '')
   dispatch(current, sending)
   M.save(current)
+  return true
 end
 
 --- Sends a text that does not stand in the compose buffer; refused, it is put there.
