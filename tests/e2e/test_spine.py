@@ -196,6 +196,11 @@ def test_the_next_text_never_mixes_with_the_one_on_its_way(fast: Editor) -> None
     assert fast.compose == "third"
 
 
+def outcome(editor: Editor, name: str) -> bool:
+    """Both messages are answered, or the second says that the person may send it again."""
+    return editor.chat.count("It begins with:") == 2 if name == "answered" else name in editor.screen.text
+
+
 @pytest.mark.parametrize("server", [signal.SIGKILL, signal.SIGCONT])
 def test_a_message_on_its_way_when_neovim_is_killed_arrives_once(
     open_editor: Callable[..., Editor], server: signal.Signals
@@ -216,7 +221,9 @@ def test_a_message_on_its_way_when_neovim_is_killed_arrives_once(
     again = open_editor(env=FAST)
     again.cmd("AgentikToggle")
     again.wait_chat("\nprecious\n")
-    again.until("the answer", lambda: again.chat.count("It begins with:") == 2)
+    # A server that goes on may take the message and then end with its editor: the outcome is unknown (B43).
+    outcomes = ("answered", "sends it again") if server is signal.SIGCONT else ("answered",)
+    again.until("an outcome", lambda: any(outcome(again, each) for each in outcomes))
     assert again.chat.count("\nprecious\n") == 1
     assert again.compose == "draft"
     assert again.waiting == []
