@@ -50,11 +50,15 @@ class Racer:
         method = note.method.removeprefix("agentik/")
         if method == "pendingChanged":
             self._waiting = [item["messageId"] for item in note.params["pending"]]
-        if len(self._waiting) < LOW and not self._unanswered:
-            self.send_more()
         if method == self._moment and not self._asked:
             self._ask()
-        if not self._waiting and not self._unanswered and len(self.replies) >= self._races:
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """After a notification and after an answer alike: either may be the last thing that is heard."""
+        if len(self._waiting) < LOW and not self._unanswered:
+            self.send_more()
+        if not self._waiting and not self._unanswered and not self._asked and len(self.replies) >= self._races:
             self.done.set()
 
     def send_more(self) -> None:
@@ -68,6 +72,7 @@ class Racer:
     def _sent(self, future: asyncio.Future[Params]) -> None:
         future.result()
         self._unanswered -= 1
+        self._go_on()
 
     def _ask(self) -> None:
         targets = [message_id for message_id in self._waiting if message_id not in self.replies]
@@ -88,6 +93,7 @@ class Racer:
         self.after[target] = len(self.sent)
         self._moment = next(self._moments)
         self._asked = False
+        self._go_on()
 
 
 @asynccontextmanager
