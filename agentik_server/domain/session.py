@@ -22,6 +22,7 @@ from agentik_server.domain.effects import (
     Refuse,
     Save,
     Show,
+    StopAgent,
 )
 from agentik_server.domain.history import missing
 from agentik_server.domain.message import Message, Permission, Question
@@ -34,6 +35,7 @@ from agentik_server.domain.run import Phase, Run
 from agentik_server.domain.turn import Cause, Stage
 
 HOLD_MS = 60_000  # B16
+DELETION = 0  # no request has this name: nobody waits for the agent's answer
 
 
 class Session:
@@ -281,7 +283,11 @@ class Session:
         """What was open in it ends with it (B35). Nothing of it is told or saved afterwards."""
         self._asks.cancel_all()
         self._run.deleted()
-        self._out.extend((KillAgent(), Show(news.SessionDeleted(self.session_id))))
+        if self._run.ready and self._run.turn is None:  # the agent forgets it too, where it can
+            self._out.extend((CallAgent(DELETION, "delete", {}), StopAgent()))
+        else:
+            self._out.append(KillAgent())
+        self._out.append(Show(news.SessionDeleted(self.session_id)))
         self._answer(request, {})
         effects: list[Effect] = [effect for effect in self._out if not isinstance(effect, Save)]
         self._out.clear()

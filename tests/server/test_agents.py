@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.server.harness import Talk, server
+from tests.server.harness import Talk, server, until
 
 
 async def test_the_demo_is_the_default_where_nothing_is_installed(home: Path) -> None:
@@ -38,3 +38,15 @@ async def test_status_tells_versions_folders_and_processes(talk: Talk) -> None:
     assert status["folders"]["data"] == str(talk.home)
     assert status["queues"] == {talk.session_id: 0}
     assert status["agents"][0]["sessionId"] == talk.session_id
+
+
+async def test_a_deleted_session_is_deleted_at_the_agent_too(home: Path) -> None:
+    """ACP session/delete, where it is advertised; the agent ends in any case (B18)."""
+    scenario = {"init": {"agentCapabilities": {"sessionCapabilities": {"delete": {}}}}}
+    async with server(home, scenario=scenario) as talk:
+        await talk.new_session()
+        await talk.send("#say hello")
+        await talk.ended()
+        await talk.call("deleteSession")
+        await until(lambda: len(talk.received_by_agent("session/delete")) == 1)
+        assert await talk.refusal("openSession") == "unknownSession"
