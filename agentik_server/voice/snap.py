@@ -1,7 +1,8 @@
 """Identifiers by their sound: "parse config" becomes `parse_config` when that name is in view. Pure.
 
 Words of the text are joined in small groups and compared, as they sound, with the names in view. Must not invent: only
-a name of the given list is ever written, only where the sounds are close, and never across the end of a clause.
+a name of the given list is ever written, only where the sounds are close, and never across the end of a clause; across
+a comma, which a small model hears in mid-name ("the method next, page"), only where they are the same.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _DOUBT = 0.1
 _SHORTEST_SOUND = 4
 
 _WORD = re.compile(r"\w+(?:[.\-]\w+)*")
-_CLAUSE_END = re.compile(r"[.,;:?!]\s")
+_CLAUSE_END = re.compile(r"[.;:?!]\s")
 _NAME = re.compile(r"\w[\w.\-/]{2,63}")
 _SMALL_WORDS = frozenset(
     "a an and are as at be but by do does did for from he i if in into is it its my no not of on or out she so than"  # noqa: SIM905 -- a word list reads better
@@ -81,6 +82,7 @@ class _Group:
     start: int
     end: int
     words: tuple[str, ...]
+    comma: bool = False  # one stands between the words
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,8 @@ class SoundIndex:
     def _doubt(self, group: _Group, sound: str, index: int, similarity: float) -> float:
         if similarity >= 1:
             return 0.0
+        if group.comma:
+            return 1.0
         words, name = group.words, self._words[index]
         reasons = (
             words[0] in _SMALL_WORDS and words[0] != name[0],
@@ -167,10 +171,13 @@ def _groups(text: str, longest: int) -> Iterator[_Group]:
     tokens = [(match.start(), match.end(), words_of(match.group())) for match in _WORD.finditer(text)]
     for first, (start, _, _) in enumerate(tokens):
         words: tuple[str, ...] = ()
+        comma = False
         for index in range(first, min(first + longest, len(tokens))):
             begin, end, more = tokens[index]
-            if index > first and _CLAUSE_END.search(text[tokens[index - 1][1] : begin]):
+            between = text[tokens[index - 1][1] : begin] if index > first else ""
+            if _CLAUSE_END.search(between):
                 break
+            comma = comma or "," in between
             words += tuple(more)
             if words:
-                yield _Group(start, end, words)
+                yield _Group(start, end, words, comma)

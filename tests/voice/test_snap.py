@@ -111,3 +111,11 @@ def test_snap_writes_only_given_names_and_keeps_all_else(text: str, names: list[
 @given(st.lists(st.text(max_size=70), max_size=30))
 def test_any_list_of_names_is_taken(names: list[str]) -> None:
     SoundIndex(names)
+
+
+def test_a_comma_in_the_middle_of_a_name_is_crossed_only_by_its_very_sound() -> None:
+    """A small model hears commas where a voice takes a breath."""
+    index = SoundIndex(["next_page", "parse_config"])
+    assert index.snap("The method next, page returns a list.") == "The method next_page returns a list."
+    assert index.snap("We parse, configure and run.") == "We parse, configure and run."
+    assert index.snap("This is next. Page two follows.") == "This is next. Page two follows."
