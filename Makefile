@@ -21,7 +21,7 @@ try: setup
 	@scripts/try.sh
 
 test: setup
-	@$(PY) -m pytest tests -n $(JOBS) --dist loadgroup $(ARGS)
+	@scripts/test.sh $(PY) $(JOBS) $(ARGS)
 
 check: setup
 	@$(VENV)/bin/ruff check .
