@@ -2,7 +2,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 # Tests wait more than they work.
-JOBS := 3
+JOBS := 2
 
 .PHONY: help setup try test check bench torture lock generate real
 
@@ -21,7 +21,7 @@ try: setup
 	@scripts/try.sh
 
 test: setup
-	@scripts/test.sh $(PY) $(JOBS) $(ARGS)
+	@$(PY) -m pytest tests -n $(JOBS) --dist loadgroup $(ARGS)
 
 check: setup
 	@$(VENV)/bin/ruff check .
